@@ -1,0 +1,1 @@
+"""Control: the phases of a step and how often each repeats."""

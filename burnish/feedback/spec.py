@@ -1,0 +1,96 @@
+"""What a recipe says about judging: one reward, or several with weights. No torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, model_validator
+from pydantic.json_schema import SkipJsonSchema
+
+
+class _RewardSpec(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    weight: float = Field(
+        default=1.0, allow_inf_nan=False, description="factor in the sum; 0 records without rewarding"
+    )
+    name: str | None = Field(
+        default=None, min_length=1, description="name of the component; absent: the kind or the function"
+    )
+
+
+class NumericSpec(_RewardSpec):
+    """1 when the number in the completion equals the one in the answer column, 0 otherwise."""
+
+    kind: Literal["numeric"] = "numeric"
+    column: str = Field(default="answer", description="column with the right number")
+    mode: Literal["last_number", "exact"] = Field(
+        default="last_number",
+        description="last_number: the last number counts; exact: the completion is only the number",
+    )
+    tolerance: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="largest absolute difference still right"
+    )
+    fractions: bool = Field(default=False, description="read 3/4 as one number")
+
+
+class FormatSpec(_RewardSpec):
+    """1 when the completion is a number and nothing else, right or wrong; 0 otherwise."""
+
+    kind: Literal["format"] = "format"
+    fractions: bool = Field(default=False, description="whether 3/4 is a number")
+
+
+class FunctionSpec(_RewardSpec):
+    """A reward function of the user's own: `def reward(completions, **columns) -> list[float | None]`.
+
+    It is called once per group: `completions` are the group's texts, each column of the data row a list of the same
+    length. It may be `async`. None is a missing reward, which leaves the statistics; it never becomes 0.
+    """
+
+    kind: Literal["function"] = "function"
+    function: str | SkipJsonSchema[Callable[..., Any]] = Field(
+        description='"file.py:name", "package.module:name", or a callable'
+    )
+    time_limit: float = Field(
+        default=30.0, gt=0, allow_inf_nan=False, description="seconds a call may take; then it is missing"
+    )
+
+    @field_serializer("function")
+    def _function_name(self, function: str | Callable[..., Any]) -> str:
+        if isinstance(function, str):
+            return function
+        return (
+            f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', type(function).__qualname__)}"
+        )
+
+
+RewardSpec = Annotated[NumericSpec | FormatSpec | FunctionSpec, Field(discriminator="kind")]
+
+
+class FeedbackSpec(BaseModel):
+    """The weighted sum of named rewards. A reward (or its kind), or a list of them, may stand in its place."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rewards: tuple[RewardSpec, ...] = Field(min_length=1, description="what is summed")
+    concurrency: int = Field(
+        default=8, ge=1, description="groups judged at a time; 1 if a function may not run beside itself"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, values: Any) -> Any:
+        if isinstance(values, list):
+            return {"rewards": values}
+        if isinstance(values, str):
+            return {"rewards": [{"kind": values}]}
+        if callable(values) and not isinstance(values, type):
+            return {"rewards": [{"kind": "function", "function": values}]}
+        if isinstance(values, dict) and "kind" in values:
+            shared = {key: values[key] for key in ("concurrency",) if key in values}
+            return {"rewards": [{key: value for key, value in values.items() if key not in shared}], **shared}
+        if isinstance(values, dict) and "rewards" not in values:
+            raise ValueError("a reward needs its kind: numeric, format or function; or give a list of rewards")
+        return values

@@ -1,0 +1,1 @@
+"""Learning: the learner, optimizers, schedules, checkpoints."""

@@ -1,0 +1,203 @@
+"""The learner: one trained model and its optimizer. It never knows which method runs.
+
+`update` splits a batch of groups into optimizer steps, counts every denominator over the whole step, folds them into
+per-token weights, and only then cuts micro-batches, which merely add. Terms of a wider scope than a token are
+differentiated with respect to the token statistics over the whole step first, and back-propagated as a linear sum of
+coefficient x statistic; so each term is exact at one sequence per micro-batch (promise E1; docs/exact-losses.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from burnish.errors import InputError, RunError
+from burnish.learning.collect import StepTokens, collect
+from burnish.learning.masters import Masters
+from burnish.learning.objective import Objective
+from burnish.learning.optimizers import clip_global_norm, make_optimizer
+from burnish.learning.packing import MicroBatch, pack
+from burnish.learning.spec import LearnerSpec, OptimizerSpec
+from burnish.learning.statistics import Statistics, token_statistics
+from burnish.losses.term import Term
+from burnish.models.language_model import LanguageModel
+from burnish.randomness import counter_generator, stable_hash
+from burnish.traces import Group
+
+
+class Learner:
+    """One trained model and its optimizer.
+
+    `total_steps` is the number of optimizer steps the schedule runs over. Raises InputError when the model has
+    nothing to train.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        optimizer: OptimizerSpec | None = None,
+        layout: LearnerSpec | None = None,
+        *,
+        seed: int = 0,
+        total_steps: int | None = None,
+    ) -> None:
+        self.model = model
+        self.optimizer_spec = optimizer or OptimizerSpec()
+        self.layout = layout or LearnerSpec()
+        self.seed = seed
+        self.total_steps = total_steps
+        self.steps_taken = 0
+        self.masters = Masters(model.network)
+        if not self.masters.parameters:
+            raise InputError(f"model {model.name!r} has no parameter that requires a gradient: nothing to train")
+        self.optimizer = make_optimizer(self.optimizer_spec, self.masters.parameters.values(), self._rate())
+        if self.layout.gradient_checkpointing:
+            _checkpoint_layers(model.network)
+
+    # -- updating ------------------------------------------------------------------------------------------------
+
+    def update(self, groups: Sequence[Group], terms: Sequence[Term]) -> dict[str, float]:
+        """One pass over `groups`: its optimizer steps, and the model's version one higher for each.
+
+        Returns the mean over optimizer steps of the loss, each term, the gradient norm before clipping, the learning
+        rate and the terms' diagnostics, and the sum of trained tokens. A part of the batch without any trained token
+        takes no optimizer step. Raises RunError when the loss or the gradient is not finite; the weights are then
+        as they were.
+        """
+        terms = [t for t in terms if t.learner == self.model.name]
+        if not terms:
+            raise InputError(f"no loss term trains model {self.model.name!r}")
+        records = []
+        for part in self._partition(groups):
+            step = collect(part, terms)
+            if len(step):
+                records.append(self._optimizer_step(step, terms))
+        return _merge(records)
+
+    def gradients(self, groups: Sequence[Group], terms: Sequence[Term]) -> dict[str, Tensor]:
+        """The gradient of one optimizer step over all `groups` by parameter name, without taking the step."""
+        self.masters.clear_gradients()
+        self._accumulate(collect(groups, terms), terms)
+        result = {n: p.grad.clone() for n, p in self.masters.parameters.items() if p.grad is not None}
+        self.masters.clear_gradients()
+        return result
+
+    def _partition(self, groups: Sequence[Group]) -> list[list[Group]]:
+        """Groups shuffled by (seed, steps taken) and split into the declared number of optimizer steps."""
+        parts = min(self.layout.optimizer_steps, max(1, len(groups)))
+        if parts == 1:
+            return [list(groups)]
+        order = counter_generator(self.seed, stable_hash("partition"), self.steps_taken).permutation(len(groups))
+        return [[groups[i] for i in chunk] for chunk in np.array_split(order, parts)]
+
+    def _optimizer_step(self, step: StepTokens, terms: Sequence[Term]) -> dict[str, float]:
+        self.masters.clear_gradients()
+        record = self._accumulate(step, terms)
+        record["grad_norm"] = clip_global_norm(self.masters.parameters.values(), self.optimizer_spec.clip_norm)
+        if not (math.isfinite(record["loss"]) and math.isfinite(record["grad_norm"])):
+            self.masters.clear_gradients()
+            raise RunError(
+                f"optimizer step {self.steps_taken}: the loss is {record['loss']} and the gradient norm "
+                f"{record['grad_norm']}; no step was taken. Lower optimizer.lr, or look at the rewards and weights"
+            )
+        record["lr"] = self._rate()
+        for group in self.optimizer.param_groups:
+            group["lr"] = record["lr"]
+        self.optimizer.step()
+        self.masters.clear_gradients()
+        self.masters.publish()
+        self.steps_taken += 1
+        self.model.version += 1
+        return record
+
+    def _rate(self) -> float:
+        return self.optimizer_spec.learning_rate(
+            self.steps_taken, adapter=self.model.adapter, total_steps=self.total_steps
+        )
+
+    def _accumulate(self, step: StepTokens, terms: Sequence[Term]) -> dict[str, float]:
+        """Add the gradient of the step's loss to the masters; returns the loss and the diagnostics."""
+        objective = Objective(step, terms, self.model.device)
+        batches = pack(
+            step,
+            self.layout.micro_batch_tokens,
+            share=self.layout.share_prefixes and self.model.sharing,
+            packing=self.layout.packing,
+        )
+        laid_out = [MicroBatch.lay_out(pieces, self.model.device) for pieces in batches]
+        with self.model.numerics():
+            if objective.token_scope or len(laid_out) == 1:
+                for batch in laid_out:
+                    statistics = token_statistics(self.model, batch, step, objective.needs)
+                    _backward(objective.loss(statistics, batch.tokens))
+            else:
+                self._accumulate_wide(objective, laid_out, step)
+        return objective.record()
+
+    def _accumulate_wide(self, objective: Objective, batches: list[MicroBatch], step: StepTokens) -> None:
+        """Terms that look beyond a token: score, differentiate over the step, back-propagate the coefficients."""
+        with torch.no_grad():
+            scored = [token_statistics(self.model, b, step, objective.needs) for b in batches]
+        order = torch.argsort(torch.cat([b.tokens for b in batches]))
+        whole: Statistics = {
+            name: torch.cat([s[name] for s in scored])[order].detach().requires_grad_() for name in objective.needs
+        }
+        loss = objective.loss(whole, torch.arange(len(step), device=self.model.device))
+        names = [n for n in whole]
+        grads = torch.autograd.grad(loss, [whole[n] for n in names], allow_unused=True)
+        coefficients = {n: g for n, g in zip(names, grads, strict=True) if g is not None}
+        for batch in batches:
+            statistics = token_statistics(self.model, batch, step, objective.needs)
+            terms = [(coefficients[n][batch.tokens] * statistics[n]).sum() for n in coefficients]
+            _backward(torch.stack(terms).sum())
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, object], dict[str, Tensor]]:
+        """What a checkpoint must hold beside the compute weights: plain values, and tensors by name."""
+        from burnish.learning.state import optimizer_state
+
+        tensors = optimizer_state(self.optimizer, list(self.masters.parameters))
+        if self.masters.separate:
+            tensors |= {f"master/{n}": t for n, t in self.masters.parameters.items()}
+        return {"steps_taken": self.steps_taken, "version": self.model.version}, tensors
+
+    def load(self, values: dict[str, object], tensors: dict[str, Tensor]) -> None:
+        """Continue from what `state` gave. The compute weights are loaded with the model."""
+        from burnish.learning.state import load_optimizer_state
+
+        self.steps_taken = int(values["steps_taken"])  # type: ignore[call-overload]
+        self.model.version = int(values["version"])  # type: ignore[call-overload]
+        if self.masters.separate:
+            self.masters.load({n: tensors[f"master/{n}"] for n in self.masters.parameters})
+        load_optimizer_state(self.optimizer, list(self.masters.parameters), tensors)
+
+
+def _backward(loss: Tensor) -> None:
+    """Tensor.backward would suspend `LanguageModel.numerics` for the layers that are recomputed; this does not."""
+    torch.autograd.backward(loss)
+
+
+def _checkpoint_layers(network: nn.Module) -> None:
+    """Turn on transformers' layer recomputation, which asks for train mode, with every dropout left off."""
+    network.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})  # type: ignore[operator]
+    network.train()
+    for module in network.modules():
+        if isinstance(module, (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)):
+            module.eval()
+        if isinstance(getattr(module, "attention_dropout", None), float):
+            module.attention_dropout = 0.0  # type: ignore[assignment]
+
+
+def _merge(records: list[dict[str, float]]) -> dict[str, float]:
+    """Mean of each number over optimizer steps; counts are summed."""
+    if not records:
+        return {"loss": 0.0, "trained_tokens": 0.0, "optimizer_steps": 0.0}
+    merged = {key: float(np.mean([r[key] for r in records if key in r])) for key in dict.fromkeys(k for r in records for k in r)}
+    merged["trained_tokens"] = float(sum(r["trained_tokens"] for r in records))
+    merged["optimizer_steps"] = float(len(records))
+    return merged

@@ -1,0 +1,92 @@
+"""An optimizer step's loss: the sum of its terms, with every denominator folded in before micro-batches exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from burnish.learning.collect import StepTokens
+from burnish.losses.reductions import Incidence, fold
+from burnish.losses.term import Need, Term, TokenView
+
+
+@dataclass
+class _Folded:
+    """A term with its tokens and weights over the whole optimizer step."""
+
+    term: Term
+    mine: Tensor
+    """Which of the step's tokens belong to the term, bool [M]."""
+    weights: Tensor
+    """coefficient x folded weight, [M]; 0 off the term's tokens."""
+    incidence: Incidence
+    """Of all M tokens."""
+
+
+class Objective:
+    """The loss of one optimizer step as a function of token statistics, evaluated in parts or as a whole."""
+
+    def __init__(self, step: StepTokens, terms: Sequence[Term], device: torch.device) -> None:
+        self.step = step
+        self.needs: frozenset[Need] = frozenset().union(*(t.needs for t in terms))
+        self.token_scope = all(t.scope == "token" for t in terms)
+        self._signals = {name: torch.from_numpy(values).to(device) for name, values in step.signals.items()}
+        self._folded = [self._fold(term, device) for term in terms]
+        self._sums: dict[str, float] = {}
+
+    def _fold(self, term: Term, device: torch.device) -> _Folded:
+        stream = self.step.signals[term.stream]
+        mine = ~np.isnan(stream)
+        weights = np.zeros(len(stream))
+        weights[mine] = term.coefficient * fold(
+            term.reduction, self.step.incidence.select(mine), weight=stream[mine], constant=term.constant
+        )
+        return _Folded(
+            term, torch.from_numpy(mine).to(device), torch.from_numpy(weights).to(device), self.step.incidence
+        )
+
+    def loss(self, statistics: dict[str, Tensor], tokens: Tensor) -> Tensor:
+        """The part of the loss that lies on the flat tokens [m], given their statistics [m]. Parts add up.
+
+        For terms of a wider scope `tokens` must be all of them.
+        """
+        total = next(iter(statistics.values())).new_zeros(())
+        for part in self._folded:
+            here = part.mine[tokens]
+            chosen = tokens[here]
+            if not len(chosen):
+                continue
+            dtype = total.dtype
+            view = TokenView(
+                {n: statistics[n][here] for n in part.term.needs},
+                {n: self._signals[n][chosen].to(dtype) for n in (part.term.stream, *part.term.reads)},
+                self._incidence(part, chosen),
+            )
+            result = part.term.function(view)
+            value = (part.weights[chosen].to(dtype) * result.values).sum()
+            total = total + value
+            self._add(part, float(value.detach()), result.diagnostics)
+        return total
+
+    def _incidence(self, part: _Folded, chosen: Tensor) -> Incidence:
+        if part.term.scope == "token":
+            return Incidence.flat(np.zeros(len(chosen), dtype=np.int64))
+        keep = np.zeros(len(self.step), dtype=bool)
+        keep[chosen.cpu().numpy()] = True
+        return part.incidence.select(keep)
+
+    def _add(self, part: _Folded, value: float, diagnostics: dict[str, Tensor]) -> None:
+        name = f"loss/{part.term.name}"
+        self._sums[name] = self._sums.get(name, 0.0) + value
+        count = int(part.mine.sum())
+        for key, values in diagnostics.items():
+            self._sums[key] = self._sums.get(key, 0.0) + float(values.double().sum()) / count
+
+    def record(self) -> dict[str, float]:
+        """Loss, each term's share of it, token means of the diagnostics, trained tokens: after every part was seen."""
+        losses = {k: v for k, v in self._sums.items() if k.startswith("loss/")}
+        return {"loss": sum(losses.values()), **self._sums, "trained_tokens": float(len(self.step))}

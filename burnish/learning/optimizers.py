@@ -1,0 +1,50 @@
+"""torch's optimizers by name, with the settings each of them knows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from burnish.errors import InputError
+from burnish.learning.spec import OptimizerSpec
+
+_CLASSES: dict[str, type[torch.optim.Optimizer]] = {
+    "adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop,
+    "adafactor": torch.optim.Adafactor, "nadam": torch.optim.NAdam, "radam": torch.optim.RAdam,
+    "adagrad": torch.optim.Adagrad, "adamax": torch.optim.Adamax, "adadelta": torch.optim.Adadelta,
+}  # fmt: skip
+
+
+def make_optimizer(spec: OptimizerSpec, parameters: Iterable[Tensor], lr: float) -> torch.optim.Optimizer:
+    """The optimizer a spec names. Raises InputError when a key was set that this optimizer does not have."""
+    cls = _CLASSES[spec.name]
+    known = inspect.signature(cls.__init__).parameters
+    settings: dict[str, Any] = {"lr": lr, "weight_decay": spec.weight_decay}
+    for key in ("betas", "eps", "momentum"):
+        if key in known and spec.name != "adafactor":  # Adafactor's eps is a pair with another meaning
+            settings[key] = getattr(spec, key)
+        elif getattr(spec, key) != OptimizerSpec.model_fields[key].default:
+            raise InputError(f"optimizer {spec.name!r} has no {key!r}: remove optimizer.{key}")
+    if "foreach" in known and spec.name != "adafactor":
+        settings["foreach"] = False  # one parameter at a time: no second copy of the gradients
+    if "fused" in known:
+        settings.pop("foreach", None)
+        settings["fused"] = True
+    return cls(list(parameters), **settings)
+
+
+def clip_global_norm(tensors: Iterable[Tensor], limit: float | None) -> float:
+    """Global 2-norm of the gradients; they are scaled down in place when it exceeds `limit`.
+
+    The norm is summed in float64, so that it does not depend on the order of the parameters beyond rounding.
+    """
+    gradients = [t.grad for t in tensors if t.grad is not None]
+    norm = sum((float(torch.linalg.vector_norm(g).double()) ** 2 for g in gradients), 0.0) ** 0.5
+    if limit is not None and norm > limit:
+        for gradient in gradients:
+            gradient.mul_(limit / norm)
+    return norm

@@ -1,0 +1,82 @@
+"""Scoring without gradient: a model's log-probabilities and entropies of tokens that were sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from burnish.errors import InputError
+from burnish.learning.collect import StepTokens, collect
+from burnish.learning.packing import MicroBatch, pack
+from burnish.learning.spec import LearnerSpec
+from burnish.learning.statistics import token_statistics
+from burnish.losses.build import SAMPLER_LOGPROB
+from burnish.losses.term import Need, Term, TermValues, TokenView
+from burnish.models.language_model import LanguageModel
+from burnish.traces import Group, Span, Trace
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Statistics of the M sampled tokens of some groups, flat, with where each token lies."""
+
+    tokens: StepTokens
+    values: dict[Need, npt.NDArray[np.float64]]
+    """Statistic -> [M]."""
+
+    @property
+    def sampler_gap(self) -> npt.NDArray[np.float64]:
+        """Sampling log-probability minus this model's, [M] (promise E5)."""
+        return self.tokens.signals[SAMPLER_LOGPROB] - self.values["policy_logprob"]
+
+    def write(self, signal: str, need: Need = "policy_logprob") -> None:
+        """Write one statistic as a signal on the nodes; NaN on tokens that were not scored."""
+        for tree in self.tokens.trees:
+            for node, (offsets, flat) in tree.trained.items():
+                if len(offsets):
+                    array = np.full(len(tree.trace.nodes[node]), np.nan)
+                    array[offsets] = self.values[need][flat]
+                    tree.trace.write(node, signal, array)
+
+
+def _nothing(view: TokenView) -> TermValues:
+    raise AssertionError("a scoring term is never evaluated")
+
+
+def score(
+    model: LanguageModel,
+    groups: Sequence[Group],
+    want: Sequence[Need] = ("policy_logprob",),
+    layout: LearnerSpec | None = None,
+) -> Scored:
+    """Score every sampled token of the counted members, under the distribution it was sampled from.
+
+    That is with its temperature and kept support, so that the numbers compare with the sampler's. Greedy tokens are
+    scored at temperature 1. Raises InputError when `want` is empty.
+    """
+    layout = layout or LearnerSpec()
+    if not want:
+        raise InputError("nothing to score: name at least one statistic")
+    # a stream that is present exactly on sampled tokens, and no ratio: greedy tokens may be scored too
+    term = Term("score", SAMPLER_LOGPROB, _nothing, needs=frozenset())
+    tokens = collect(groups, [term])
+    values: dict[Need, npt.NDArray[np.float64]] = {name: np.full(len(tokens), np.nan) for name in want}
+    batches = pack(
+        tokens, layout.micro_batch_tokens, share=layout.share_prefixes and model.sharing, packing=layout.packing
+    )
+    with torch.no_grad():
+        for pieces in batches:
+            batch = MicroBatch.lay_out(pieces, model.device)
+            statistics = token_statistics(model, batch, tokens, frozenset(want))
+            for name in want:
+                values[name][batch.tokens.cpu().numpy()] = statistics[name].double().cpu().numpy()
+    return Scored(tokens, values)
+
+
+def whole(trace: Trace) -> Group:
+    """A group of every path of a trace, for scoring traces that belong to none."""
+    return Group(trace.id, [Span(trace, leaf) for leaf in trace.leaves()])

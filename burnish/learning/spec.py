@@ -1,0 +1,74 @@
+"""The learner's settings as data. No torch here."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+OptimizerName = Literal[
+    "adamw", "adam", "sgd", "rmsprop", "adafactor", "nadam", "radam", "adagrad", "adamax", "adadelta"
+]
+
+
+class OptimizerSpec(BaseModel):
+    """A torch optimizer, its schedule and its clipping."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: OptimizerName = Field(default="adamw", description="Optimizer class of torch.optim, in lower case")
+    lr: float | None = Field(
+        default=None, gt=0, description="Peak learning rate; by default 2e-5 for full training and 2e-4 for adapters"
+    )
+    betas: tuple[float, float] = Field(
+        default=(0.9, 0.999), description="Moment decay rates, where the optimizer has them"
+    )
+    eps: float = Field(default=1e-8, gt=0, description="Added to the denominator, where the optimizer has it")
+    weight_decay: float = Field(default=0.0, ge=0, description="Decoupled where the optimizer decouples it")
+    momentum: float = Field(default=0.0, ge=0, lt=1, description="For sgd and rmsprop")
+    clip_norm: float | None = Field(default=1.0, gt=0, description="Largest global gradient norm; null: no clipping")
+    schedule: Literal["constant", "linear", "cosine"] = Field(default="constant", description="Decay after the warm-up")
+    warmup_steps: int = Field(default=0, ge=0, description="Optimizer steps of linear warm-up")
+    decay_steps: int | None = Field(
+        default=None, gt=0, description="Optimizer steps until the end of the decay; by default those of the whole run"
+    )
+    final_ratio: float = Field(
+        default=0.0, ge=0, le=1, description="Learning rate at the end of the decay, over its peak"
+    )
+
+    @model_validator(mode="after")
+    def _schedule_keys_used(self) -> OptimizerSpec:
+        unused = [key for key, off in (("decay_steps", None), ("final_ratio", 0.0)) if getattr(self, key) != off]
+        if self.schedule == "constant" and unused:
+            raise ValueError(f"{', '.join(unused)}: unused with schedule constant; set schedule to linear or cosine")
+        return self
+
+    def learning_rate(self, step: int, *, adapter: bool = False, total_steps: int | None = None) -> float:
+        """The learning rate of optimizer step `step` (counted from 0)."""
+        import math
+
+        peak = self.lr if self.lr is not None else (2e-4 if adapter else 2e-5)
+        if step < self.warmup_steps:
+            return peak * (step + 1) / self.warmup_steps
+        decay = self.decay_steps or total_steps
+        if self.schedule == "constant" or not decay:
+            return peak
+        done = min(1.0, (step - self.warmup_steps) / max(1, decay - self.warmup_steps))
+        shape = 1.0 - done if self.schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
+        return peak * (self.final_ratio + (1.0 - self.final_ratio) * shape)
+
+
+class LearnerSpec(BaseModel):
+    """How a learner lays out its work. None of these changes the gradient (promise E1)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    micro_batch_tokens: int = Field(default=4096, gt=0, description="Tokens of one forward and backward pass")
+    share_prefixes: bool = Field(default=True, description="Compute a prefix shared by several samples once")
+    packing: bool = Field(default=True, description="Several trees in one micro-batch")
+    gradient_checkpointing: bool = Field(
+        default=False, description="Recompute layers in the backward pass to save memory"
+    )
+    optimizer_steps: int = Field(
+        default=1, gt=0, description="Optimizer steps a batch of groups is split into, per pass"
+    )

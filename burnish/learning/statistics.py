@@ -1,0 +1,48 @@
+"""Token statistics of a micro-batch: what terms and scorers need, from one forward pass of the backbone."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from burnish.learning.collect import StepTokens
+from burnish.learning.packing import MicroBatch
+from burnish.losses.term import Need
+from burnish.models.language_model import LanguageModel
+
+Statistics = dict[str, Tensor]
+"""Statistic name -> values [m] at a micro-batch's trained tokens."""
+
+
+def token_statistics(
+    model: LanguageModel, batch: MicroBatch, step: StepTokens, needs: frozenset[Need]
+) -> Statistics:
+    """The statistics named by `needs` at the trained tokens of `batch`, differentiable when gradients are on.
+
+    The policy's statistics are taken under the sampler's distribution (temperature, kept support). Where no token of
+    the batch was sampled otherwise than from the model's own distribution, one projection serves both.
+    """
+    hidden = batch.hidden(model)
+    policy = needs & {"policy_logprob", "policy_entropy"}
+    chosen = batch.tokens.cpu().numpy()
+    result: Statistics = {}
+    plain_serves = not step.transformed[chosen].any()
+    if "logprob" in needs or (policy and plain_serves):
+        logprob, entropy = model.head.token_statistics(
+            hidden, batch.targets, entropy="policy_entropy" in needs and plain_serves
+        )
+        result["logprob"] = logprob
+        if policy and plain_serves:
+            result["policy_logprob"] = logprob
+            if entropy is not None:
+                result["policy_entropy"] = entropy
+    if policy and not plain_serves:
+        temperature = torch.from_numpy(step.temperature[chosen]).to(hidden.device)
+        logprob, entropy = model.head.token_statistics(
+            hidden, batch.targets, temperature=temperature, support=batch.support(step),
+            entropy="policy_entropy" in needs,
+        )  # fmt: skip
+        result["policy_logprob"] = logprob
+        if entropy is not None:
+            result["policy_entropy"] = entropy
+    return {name: result[name] for name in needs}

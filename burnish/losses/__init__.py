@@ -1,0 +1,1 @@
+"""Losses: terms as pure functions on flat tokens, and as declarations."""

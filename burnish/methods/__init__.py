@@ -1,0 +1,1 @@
+"""Methods: one declaration a file."""

@@ -1,0 +1,68 @@
+"""Recipes: what a user sets. Each method has its own, so that a key exists only where something reads it."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from burnish.feedback.spec import FeedbackSpec, NumericSpec
+from burnish.learning.spec import LearnerSpec, OptimizerSpec
+from burnish.models.spec import ModelSpec
+from burnish.sampling.spec import SamplingSpec
+from burnish.tasks.spec import DataSpec
+
+
+class EvaluationSpec(BaseModel):
+    """Held-out tasks answered greedily before and after training; the answers are judged by a numeric check."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    data: DataSpec = Field(description="held-out tasks")
+    correct: NumericSpec = Field(default=NumericSpec(), description="when an answer is right")
+    max_tokens: int = Field(default=64, ge=1, description="most tokens of an answer")
+    every: int = Field(default=0, ge=0, description="also evaluate every so many steps; 0: only before and after")
+    concurrency: int = Field(default=64, ge=1, description="tasks evaluated at a time")
+
+    @model_validator(mode="after")
+    def _keys_used(self) -> EvaluationSpec:
+        fields = NumericSpec.model_fields
+        if unused := [key for key in ("weight", "name") if getattr(self.correct, key) != fields[key].default]:
+            raise ValueError(f"correct.{', correct.'.join(unused)}: only for rewards, unused here; remove")
+        return self
+
+
+class Recipe(BaseModel):
+    """The keys that every method has."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    method: str = Field(description="name of the method; `burnish methods` lists them")
+    seed: int = Field(default=0, ge=0, description="every random number of the run is a function of it")
+    steps: int = Field(default=100, ge=1, description="steps of the loop; each may hold several optimizer steps")
+    prompts_per_step: int = Field(default=8, ge=1, description="prompts a step takes")
+    model: ModelSpec = Field(description="the model that is trained")
+    data: DataSpec = Field(description="the tasks it is trained on")
+    optimizer: OptimizerSpec = OptimizerSpec()
+    learner: LearnerSpec = LearnerSpec()
+    evaluation: EvaluationSpec | None = Field(default=None, description="held-out evaluation before and after")
+    traces_every: int = Field(
+        default=10, ge=0, description="store the traces of every so many steps, and of the last; 0: none"
+    )
+    checkpoint_every: int = Field(
+        default=0, ge=0, description="save a model every so many steps; 0: only the final one"
+    )
+    threads: int | None = Field(default=None, ge=1, description="CPU threads of torch; by default torch decides")
+
+
+class RolloutRecipe(Recipe):
+    """The keys of methods that learn from their own samples."""
+
+    samples_per_prompt: int = Field(default=8, ge=2, description="samples of each prompt: the size of a group")
+    sampling: SamplingSpec = Field(default=SamplingSpec(), description="how samples are drawn")
+    rewards: FeedbackSpec = Field(description="what a sample is worth")
+    engine_rows: int = Field(default=64, ge=1, description="sequences that the engine decodes at once")
+
+    @model_validator(mode="after")
+    def _completion_unused(self) -> RolloutRecipe:
+        if self.data.completion != DataSpec.model_fields["completion"].default:
+            raise ValueError(f"data.completion is for demonstrations, {self.method} does not use it; remove it")
+        return self

@@ -1,0 +1,1 @@
+"""Models: loading, prefix-shared attention, lean heads, adapters."""

@@ -1,0 +1,143 @@
+"""The nursery: tiny models with a character tokenizer, for tests and for studies that need hundreds of runs.
+
+A nursery model is an ordinary Llama network, small enough to learn in seconds on a CPU. The pretrained ones are package
+data in `burnish/nursery_models/` (docs/nursery.md has their recipes and measured pass rates); fresh ones are made here.
+"""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from burnish.errors import InputError
+from burnish.models.folders import atomic_folder, cache_directory
+from burnish.randomness import stable_hash
+
+if TYPE_CHECKING:
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+PREFIX = "nursery:"
+"""How a model path names a nursery model: nursery:arithmetic-S, or nursery:S for a fresh one."""
+
+PRETRAINED = Path(__file__).parents[1] / "nursery_models"
+"""Folder of the models that ship with the package, one `transformers` folder each."""
+
+PAD, BOS, EOS, UNKNOWN = SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>")
+CHARACTERS = "\n " + string.digits + string.ascii_letters + string.punctuation
+"""One token each, in this order after the special ones: newline and the printable ASCII characters."""
+
+CHAT_TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}{{ message['content'] }}"
+    "{% if message['role'] == 'assistant' %}{{ eos_token }}{% else %}{{ '\\n' }}{% endif %}{% endfor %}"
+)
+"""A message ends with a newline, the model's own with the stop token: every render is a prefix of the next one."""
+
+CONTEXT_LENGTH = 512
+
+
+@dataclass(frozen=True)
+class NurserySize:
+    """Shape of a network; `heads` query heads share `kv_heads` key and value heads."""
+
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    intermediate: int
+
+
+SIZES = {
+    "S": NurserySize(hidden=96, layers=5, heads=4, kv_heads=2, intermediate=256),
+    "M": NurserySize(hidden=160, layers=5, heads=5, kv_heads=5, intermediate=432),
+    "L": NurserySize(hidden=256, layers=6, heads=8, kv_heads=4, intermediate=688),
+}
+"""About 0.5, 1.6 and 4.4 million parameters."""
+
+
+def character_tokenizer() -> PreTrainedTokenizerFast:
+    """One token for each character of `CHARACTERS`, any other becomes `<unk>`; the only stop token is `<eos>`."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    vocabulary = {token: index for index, token in enumerate([*SPECIAL_TOKENS, *CHARACTERS])}
+    core = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    core.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    core.decoder = decoders.Fuse()
+    core.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        pad_token=PAD,
+        bos_token=BOS,
+        eos_token=EOS,
+        unk_token=UNKNOWN,
+        model_max_length=CONTEXT_LENGTH,
+        clean_up_tokenization_spaces=False,
+        chat_template=CHAT_TEMPLATE,
+    )
+
+
+def nursery_config(size: str, *, context_length: int = CONTEXT_LENGTH) -> LlamaConfig:
+    """The Llama configuration of a size in `SIZES`, over the character tokenizer's vocabulary."""
+    from transformers import LlamaConfig
+
+    if size not in SIZES:
+        raise InputError(f"there is no nursery size {size!r}; choose one of {', '.join(SIZES)}")
+    shape = SIZES[size]
+    return LlamaConfig(
+        vocab_size=len(SPECIAL_TOKENS) + len(CHARACTERS),
+        hidden_size=shape.hidden,
+        intermediate_size=shape.intermediate,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        max_position_embeddings=context_length,
+        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
+        tie_word_embeddings=True,
+        pad_token_id=SPECIAL_TOKENS.index(PAD),
+        bos_token_id=SPECIAL_TOKENS.index(BOS),
+        eos_token_id=SPECIAL_TOKENS.index(EOS),
+    )
+
+
+def fresh_network(size: str, *, seed: int = 0, context_length: int = CONTEXT_LENGTH) -> LlamaForCausalLM:
+    """A randomly initialised float32 network of a size in `SIZES`; the seed alone decides its weights."""
+    import torch
+    from transformers import LlamaForCausalLM
+
+    config = nursery_config(size, context_length=context_length)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return LlamaForCausalLM(config)
+
+
+def fresh_folder(size: str) -> Path:
+    """A randomly initialised model (seed 0) with its tokenizer as a folder in the cache, to pretrain from."""
+    content = repr((nursery_config(size).to_diff_dict(), CHARACTERS, CHAT_TEMPLATE))
+    folder = cache_directory() / "nursery" / f"fresh-{size}-{stable_hash(content):016x}"
+    if not folder.is_dir():
+        with atomic_folder(folder) as aside:
+            fresh_network(size).save_pretrained(aside)
+            character_tokenizer().save_pretrained(aside)
+    return folder
+
+
+def pretrained_names() -> list[str]:
+    """Names of the models that ship with the package, such as `arithmetic-S`."""
+    return sorted(config.parent.name for config in PRETRAINED.glob("*/config.json"))
+
+
+def nursery_folder(name: str) -> Path:
+    """Folder of a nursery model: `arithmetic-S` is one that ships with the package, `S` a fresh one of that size.
+
+    Raises InputError with the names there are.
+    """
+    if name in SIZES:
+        return fresh_folder(name)
+    if name in pretrained_names():
+        return PRETRAINED / name
+    raise InputError(
+        f"there is no nursery model {name!r}. Pretrained: {', '.join(pretrained_names()) or 'none'}; "
+        f"fresh, to pretrain from: {', '.join(SIZES)}"
+    )

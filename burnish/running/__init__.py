@@ -1,0 +1,1 @@
+"""Running: the run directory and the loop."""

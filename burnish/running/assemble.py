@@ -1,0 +1,166 @@
+"""From a recipe to the parts of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from burnish.control.controller import Controller
+from burnish.control.controller import build as build_controller
+from burnish.control.spec import PhaseSpec
+from burnish.errors import InputError
+from burnish.feedback.build import build as build_feedback
+from burnish.feedback.judge import Feedback
+from burnish.feedback.scoring import Reference
+from burnish.feedback.scoring import build as build_annotator
+from burnish.feedback.spec import FeedbackSpec, FunctionSpec
+from burnish.learning.learner import Learner
+from burnish.losses.build import build as build_term
+from burnish.losses.term import Term
+from burnish.methods.method import Declaration
+from burnish.methods.recipe import Recipe, RolloutRecipe
+from burnish.methods.registry import METHODS
+from burnish.models.language_model import LanguageModel
+from burnish.models.loading import load_model
+from burnish.sampling import LocalEngine
+from burnish.signals.annotators import Annotator
+from burnish.sources.context import Context
+from burnish.sources.meter import Meter
+from burnish.sources.source import Source
+from burnish.sources.source import build as build_source
+from burnish.tasks import Task, build_tasks
+from burnish.traces import Span
+from burnish.traces.templates import Format, chat_format
+
+UserReward = Callable[..., Any]
+
+
+@dataclass
+class Phase:
+    """A declared phase with its parts."""
+
+    spec: PhaseSpec
+    annotators: list[Annotator]
+    terms: list[Term]
+
+
+@dataclass
+class Parts:
+    """Everything a run is made of."""
+
+    recipe: Recipe
+    declaration: Declaration
+    policy: LanguageModel
+    format: Format
+    learner: Learner
+    sampler: LocalEngine | None
+    source: Source
+    feedback: Feedback | None
+    controller: Controller
+    meter: Meter
+    phases: dict[int, Phase] = field(default_factory=dict)
+    """Built phases by the identity of their spec, which the controller hands out."""
+    references: dict[str, Reference] = field(default_factory=dict)
+    held_out: list[Task] = field(default_factory=list)
+
+    def phase(self, spec: PhaseSpec) -> Phase:
+        """The parts of a phase, built when it first runs."""
+        if id(spec) not in self.phases:
+            models = {**self.references, self.policy.name: Reference(self.policy)}
+            annotators = [build_annotator(a, models, self.recipe.learner) for a in spec.annotators]
+            self.phases[id(spec)] = Phase(spec, annotators, [build_term(t) for t in spec.terms])
+        return self.phases[id(spec)]
+
+    def text(self, span: Span) -> str:
+        """What the policy wrote on a span's path, without the stop token and special tokens."""
+        sampled: list[int] = []
+        for node in span.trace.path(span.leaf):
+            own = span.trace.sampled_by(node, self.policy.name)
+            sampled.extend(span.trace.nodes[node].tokens[own].tolist())
+        return self.decode(sampled)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of sampled tokens, for people and verifiers; it never becomes tokens again (promise E6)."""
+        kept = list(tokens)
+        while kept and kept[-1] in self.format.stop_ids:
+            kept.pop()
+        return self.policy.tokenizer.decode(kept, skip_special_tokens=True)
+
+    def render(self, task: Task) -> list[int]:
+        """Prompt ids of a task."""
+        return self.format.prompt(task.prompt if task.messages is None else list(task.messages)).tokens
+
+
+def format_of(model: LanguageModel) -> Format:
+    """The chat format of a model's tokenizer; plain text where it has no template."""
+    configured = getattr(model.network, "generation_config", None)
+    ends = getattr(configured, "eos_token_id", None)
+    stop_ids = [ends] if isinstance(ends, int) else list(ends or ())
+    template = "auto" if model.tokenizer.chat_template else "plain"
+    return chat_format(model.tokenizer, template, stop_ids=stop_ids)
+
+
+def assemble(recipe: Recipe, *, reward: UserReward | None = None, base: Path | None = None) -> Parts:
+    """Load the model and build every part of a run. Raises InputError for anything in the recipe that cannot work.
+
+    `reward` takes the place of the recipe's rewards; relative paths in the recipe are taken from `base`.
+    """
+    if recipe.threads is not None:
+        torch.set_num_threads(recipe.threads)
+    declaration = METHODS[recipe.method].declare(recipe)
+    tasks = build_tasks(
+        recipe.data, seed=recipe.seed, demonstrations=not isinstance(recipe, RolloutRecipe), base=base
+    )
+    held_out = _held_out(recipe, tasks, base)
+    policy = load_model(recipe.model, name="policy", seed=recipe.seed)
+    form = format_of(policy)
+    passes = sum(p.passes for p in declaration.controller.phases)
+    learner = Learner(
+        policy, recipe.optimizer, recipe.learner, seed=recipe.seed,
+        total_steps=recipe.steps * passes * recipe.learner.optimizer_steps,
+    )  # fmt: skip
+    meter = Meter()
+    sampler = context = feedback = None
+    if isinstance(recipe, RolloutRecipe):
+        sampler = LocalEngine(policy, max_rows=recipe.engine_rows)
+        context = Context(sampler, form, recipe.sampling.params(form.stop_ids), recipe.seed, meter)
+        feedback = build_feedback(_rewards(recipe, reward), base)
+        feedback.check(tasks)
+    elif reward is not None:
+        raise InputError(f"method {recipe.method!r} learns from demonstrations: it has no use for a reward function")
+    elif recipe.evaluation is not None:
+        sampler = LocalEngine(policy)
+    return Parts(
+        recipe=recipe, declaration=declaration, policy=policy, format=form, learner=learner, sampler=sampler,
+        source=build_source(declaration.source, tasks, context=context, format=form, seed=recipe.seed),
+        feedback=feedback, controller=build_controller(declaration.controller), meter=meter,
+        references={name: _reference(recipe, policy, name) for name in declaration.references}, held_out=held_out,
+    )  # fmt: skip
+
+
+def _rewards(recipe: RolloutRecipe, reward: UserReward | None) -> FeedbackSpec:
+    if reward is None:
+        return recipe.rewards
+    return FeedbackSpec(rewards=(FunctionSpec(function=reward),))
+
+
+def _reference(recipe: Recipe, policy: LanguageModel, name: str) -> Reference:
+    if policy.adapter and recipe.model.adapter is not None and recipe.model.adapter.path is None:
+        return Reference(policy, adapter_off=True)  # a fresh adapter changes nothing: off is where it started
+    return Reference(load_model(recipe.model, name=name, train=False, seed=recipe.seed))
+
+
+def _held_out(recipe: Recipe, tasks: Sequence[Task], base: Path | None) -> list[Task]:
+    if recipe.evaluation is None:
+        return []
+    held_out = build_tasks(recipe.evaluation.data, seed=recipe.seed, base=base)
+    shared = {t.id for t in tasks} & {t.id for t in held_out}
+    if shared:
+        raise InputError(
+            f"{len(shared)} of the {len(held_out)} held-out tasks are also trained on: evaluation.data and data overlap"
+        )
+    return held_out

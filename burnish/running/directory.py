@@ -1,0 +1,63 @@
+"""The run directory: what other programs may rely on finding there.
+
+config.yaml (resolved), metrics.jsonl (one object a step), evaluations/*.json, traces/*.parquet, checkpoints/step-N/,
+final/ (loads with transformers or peft), summary.json, report.html.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from burnish.errors import InputError
+from burnish.traces import Group
+from burnish.traces.files import atomic_write
+from burnish.traces.store import write_groups
+
+
+class RunDirectory:
+    """Writes a new run's files. Raises InputError when the directory already holds a run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if (path / "metrics.jsonl").exists() or (path / "config.yaml").exists():
+            raise InputError(f"{path} already holds a run: choose another --out, or move it away")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"the run directory {path} cannot be made: {error.strerror}") from None
+
+    def write_config(self, text: str) -> None:
+        """The resolved recipe."""
+        atomic_write(self.path / "config.yaml", text)
+
+    def append_metrics(self, record: Mapping[str, Any]) -> None:
+        """One line of metrics.jsonl, on disk before this returns. A number that is not finite becomes null."""
+        line = json.dumps({k: _finite(v) for k, v in record.items()}) + "\n"
+        with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def write_traces(self, step: int, groups: Sequence[Group]) -> None:
+        """The groups of one step."""
+        (self.path / "traces").mkdir(exist_ok=True)
+        write_groups(self.path / "traces" / f"step-{step:06d}.parquet", groups)
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """summary.json."""
+        text = json.dumps({k: _finite(v) for k, v in summary.items()}, indent=1, ensure_ascii=False)
+        atomic_write(self.path / "summary.json", text + "\n")
+
+    def evaluation(self, name: str) -> Path:
+        """Where an evaluation of that name belongs."""
+        (self.path / "evaluations").mkdir(exist_ok=True)
+        return self.path / "evaluations" / f"{name}.json"
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

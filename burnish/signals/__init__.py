@@ -1,0 +1,1 @@
+"""Signals: annotators, pure functions of groups that write arrays on nodes."""

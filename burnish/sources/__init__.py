@@ -1,0 +1,1 @@
+"""Sources: async generators of groups."""

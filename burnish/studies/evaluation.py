@@ -1,0 +1,299 @@
+"""One evaluator: the same items, the same sampling, accuracy and format apart, every number with its interval.
+
+It knows nothing of models or templates: it is handed a sampler and plain functions. What was asked and how it was
+sampled is stored beside the numbers, and two evaluations are compared only when that is the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from burnish.errors import InputError
+from burnish.sampling.protocol import Completion, Sampler, SamplingParams
+from burnish.studies.statistics import Interval, cluster_bootstrap, paired_bootstrap, wilson_interval
+from burnish.tasks import Task
+from burnish.traces.files import atomic_write
+
+Measure = Literal["correct", "well_formed", "reward"]
+
+_CONFIDENCE = 0.95
+_SHOWN_AS: tuple[tuple[str, Measure], ...] = (
+    ("accuracy", "correct"),
+    ("format_rate", "well_formed"),
+    ("reward", "reward"),
+)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One sampled answer to one task. None: that was not judged, or is missing."""
+
+    task: str
+    sample: int
+    prompt: str
+    text: str
+    tokens: tuple[int, ...]
+    length: int
+    finish: str
+    expected: str | None = None
+    correct: bool | None = None
+    well_formed: bool | None = None
+    reward: float | None = None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model did on a set of tasks, item by item, and how it was asked."""
+
+    name: str
+    model: str
+    version: int
+    params: dict[str, Any]
+    seed: int
+    items: tuple[Item, ...]
+    notes: dict[str, Any] = field(default_factory=dict)
+    """What else tells how the number came about, such as the template and the path of the model."""
+
+    def values(self, measure: Measure) -> dict[str, float]:
+        """Mean over the samples of each task that has a value, task id -> mean."""
+        found: dict[str, list[float]] = {}
+        for item in self.items:
+            value = getattr(item, measure)
+            if value is not None:
+                found.setdefault(item.task, []).append(float(value))
+        return {task: float(np.mean(values)) for task, values in found.items()}
+
+    def interval(self, measure: Measure) -> Interval | None:
+        """Share (Wilson) or mean (bootstrap over tasks) with its 95 % interval; None when nothing was judged."""
+        judged = [(item.task, getattr(item, measure)) for item in self.items if getattr(item, measure) is not None]
+        if not judged:
+            return None
+        tasks, values = zip(*judged, strict=True)
+        if measure != "reward" and len(set(tasks)) == len(tasks):
+            return wilson_interval(sum(map(int, values)), len(values), confidence=_CONFIDENCE)
+        return cluster_bootstrap([float(v) for v in values], tasks, confidence=_CONFIDENCE, seed=self.seed)
+
+    @property
+    def accuracy(self) -> Interval | None:
+        """Share of right answers."""
+        return self.interval("correct")
+
+    @property
+    def format_rate(self) -> Interval | None:
+        """Share of answers in the form that was asked for, right or wrong."""
+        return self.interval("well_formed")
+
+    @property
+    def mean_length(self) -> float:
+        """Mean tokens of an answer, the stop token included."""
+        return float(np.mean([item.length for item in self.items]))
+
+    @property
+    def truncated(self) -> float:
+        """Share of answers that did not end by themselves."""
+        return float(np.mean([item.finish != "stop" for item in self.items]))
+
+    def missing(self, measure: Measure) -> int:
+        """Answers without a value; they are left out of the shares, never counted as wrong."""
+        return sum(getattr(item, measure) is None for item in self.items)
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers as JSON values."""
+        shown: dict[str, Any] = {"items": len(self.items)}
+        for key, measure in _SHOWN_AS:
+            interval = self.interval(measure)
+            shown[key] = None if interval is None else dataclasses.asdict(interval)
+            if interval is not None and self.missing(measure):
+                shown[f"{key}_missing"] = self.missing(measure)
+        return {**shown, "mean_length": self.mean_length, "truncated": self.truncated}
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as JSON values; `from_json` reads it back equal."""
+        return {**dataclasses.asdict(self), "summary": self.summary()}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Evaluation:
+        """Raises KeyError or TypeError when these are not the values of an evaluation."""
+        items = tuple(Item(**{**item, "tokens": tuple(item["tokens"])}) for item in values["items"])
+        rest = {f.name: values[f.name] for f in dataclasses.fields(cls) if f.name != "items"}
+        return cls(**rest, items=items)
+
+    def save(self, path: Path) -> None:
+        """Write as JSON, one item a line, atomically."""
+        values = self.to_json()
+        items = ",\n".join(json.dumps(item, ensure_ascii=False) for item in values.pop("items"))
+        head = json.dumps(values, ensure_ascii=False, indent=1).removesuffix("\n}")
+        atomic_write(path, f'{head},\n "items": [\n{items}\n]}}\n')
+
+    @classmethod
+    def load(cls, path: Path) -> Evaluation:
+        """Raises InputError when the file is missing or is no evaluation."""
+        try:
+            return cls.from_json(json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise InputError(f"{path}: no such evaluation; a run writes its own to evaluations/") from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path}: not an evaluation that this version writes ({error!r})") from None
+
+
+async def evaluate(
+    sampler: Sampler,
+    tasks: Sequence[Task],
+    *,
+    render: Callable[[Task], Sequence[int]],
+    text: Callable[[Sequence[int]], str],
+    params: SamplingParams,
+    correct: Callable[[Task, str], bool | None] | None = None,
+    well_formed: Callable[[Task, str], bool | None] | None = None,
+    reward: Callable[[Task, list[str]], Awaitable[Sequence[float | None]]] | None = None,
+    name: str = "evaluation",
+    seed: int = 0,
+    samples_per_task: int = 1,
+    concurrency: int = 64,
+    notes: dict[str, Any] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Sample and judge every task, `concurrency` tasks at a time.
+
+    `render` makes prompt ids of a task, `text` makes text of completion ids. Give greedy parameters
+    (`temperature=0`, see `greedy`) unless several samples are wanted. `progress` is told (done, of how many).
+    Raises InputError when there is nothing to evaluate, a task comes twice, or greedy samples would all be alike.
+    """
+    if not tasks:
+        raise InputError("nothing to evaluate: the list of tasks is empty")
+    if len({task.id for task in tasks}) != len(tasks):
+        raise InputError("a task is in the evaluation twice; its items would not be independent: remove repeated rows")
+    if samples_per_task > 1 and params.temperature == 0:
+        raise InputError(f"{samples_per_task} greedy samples of a task are all alike; set a temperature or sample once")
+    slots = asyncio.Semaphore(concurrency)
+    done = 0
+
+    async def one(task: Task) -> list[Item]:
+        nonlocal done
+        async with slots:
+            drawn = await sampler.sample(list(render(task)), params, n=samples_per_task, seed=seed, task=task.number)
+            for completion in drawn:
+                if completion.session is not None:
+                    sampler.release(completion.session)
+            answers = [text(completion.tokens.tolist()) for completion in drawn]
+            rewards = await reward(task, answers) if reward else [None] * len(answers)
+        done += 1
+        if progress:
+            progress(done, len(tasks))
+        return [
+            _item(task, i, completion, answer, value, correct, well_formed)
+            for i, (completion, answer, value) in enumerate(zip(drawn, answers, rewards, strict=True))
+        ]
+
+    running = [asyncio.ensure_future(one(task)) for task in tasks]
+    try:
+        found = await asyncio.gather(*running)
+    finally:
+        for task in running:
+            task.cancel()  # one has raised: the others have no taker
+    return Evaluation(
+        name=name,
+        model=sampler.name,
+        version=sampler.version,
+        params={**dataclasses.asdict(params), "stop_ids": sorted(params.stop_ids)},
+        seed=seed,
+        items=tuple(item for items in found for item in items),
+        notes=dict(notes or {}),
+    )
+
+
+def greedy(max_tokens: int, stop_ids: frozenset[int]) -> SamplingParams:
+    """The parameters of a default evaluation: the most probable token, always."""
+    return SamplingParams(max_tokens=max_tokens, temperature=0.0, stop_ids=stop_ids)
+
+
+def _item(
+    task: Task,
+    sample: int,
+    completion: Completion,
+    answer: str,
+    value: float | None,
+    correct: Callable[[Task, str], bool | None] | None,
+    well_formed: Callable[[Task, str], bool | None] | None,
+) -> Item:
+    return Item(
+        task=task.id,
+        sample=sample,
+        prompt=task.text,
+        text=answer,
+        tokens=tuple(completion.tokens.tolist()),
+        length=len(completion.tokens),
+        finish=completion.finish,
+        expected=task.answer,
+        correct=correct(task, answer) if correct else None,
+        well_formed=well_formed(task, answer) if well_formed else None,
+        reward=value,
+    )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two evaluations of the same items; the difference is after - before, with its paired bootstrap interval."""
+
+    measure: Measure
+    before: Interval
+    after: Interval
+    difference: Interval
+    items: int
+    improved: int
+    worsened: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as JSON values."""
+        return dataclasses.asdict(self)
+
+
+def compare(
+    before: Evaluation,
+    after: Evaluation,
+    measure: Measure = "correct",
+    *,
+    confidence: float = _CONFIDENCE,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Comparison:
+    """Paired bootstrap over the items that both have a value for.
+
+    Raises InputError when the items or the sampling differ, or when nothing was judged.
+    """
+    asked = [[(item.task, item.sample) for item in evaluation.items] for evaluation in (before, after)]
+    if set(asked[0]) != set(asked[1]):
+        only = [len(set(a) - set(b)) for a, b in (asked, asked[::-1])]
+        raise InputError(
+            f"evaluations {before.name!r} and {after.name!r} have different items ({only[0]} only in the first, "
+            f"{only[1]} only in the second): evaluate both on the same tasks"
+        )
+    unlike = [key for key in before.params if before.params[key] != after.params.get(key)]
+    if unlike:
+        raise InputError(
+            f"evaluations {before.name!r} and {after.name!r} were sampled differently: {unlike[0]} is "
+            f"{before.params[unlike[0]]!r} and {after.params.get(unlike[0])!r}"
+        )
+    one, two = before.values(measure), after.values(measure)
+    shared = [task for task in one if task in two]
+    intervals = before.interval(measure), after.interval(measure)
+    if not shared or intervals[0] is None or intervals[1] is None:
+        raise InputError(f"no item has {measure!r} in both {before.name!r} and {after.name!r}: nothing to compare")
+    x, y = np.array([one[task] for task in shared]), np.array([two[task] for task in shared])
+    return Comparison(
+        measure=measure,
+        before=intervals[0],
+        after=intervals[1],
+        difference=paired_bootstrap(x, y, confidence=confidence, resamples=resamples, seed=seed),
+        items=len(shared),
+        improved=int((y > x).sum()),
+        worsened=int((y < x).sum()),
+    )

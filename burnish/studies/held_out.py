@@ -1,0 +1,50 @@
+"""A run's held-out evaluation: greedy answers to the same tasks, before, between and after."""
+
+from __future__ import annotations
+
+from burnish.errors import InputError
+from burnish.feedback.numbers import only_number
+from burnish.feedback.numeric import NumericReward
+from burnish.running.assemble import Parts
+from burnish.running.directory import RunDirectory
+from burnish.running.progress import Progress
+from burnish.studies.evaluation import Evaluation, evaluate, greedy
+
+
+class HeldOut:
+    """Evaluates a run's policy on its held-out tasks and keeps what it found, first to last."""
+
+    def __init__(self, parts: Parts, directory: RunDirectory, progress: Progress) -> None:
+        spec = parts.recipe.evaluation
+        if spec is None or parts.sampler is None:
+            raise InputError("a held-out evaluation needs `evaluation` in the recipe")
+        self.spec, self.sampler = spec, parts.sampler
+        self.parts, self.directory, self.progress = parts, directory, progress
+        self.check = NumericReward(spec.correct)
+        self.check.check(parts.held_out)
+        self.found: list[Evaluation] = []
+
+    async def __call__(self, step: int) -> dict[str, float]:
+        """Evaluate after `step` steps, write evaluations/step-N.json, and return the shares for the step's record."""
+        parts = self.parts
+        result = await evaluate(
+            self.sampler,
+            parts.held_out,
+            render=parts.render,
+            text=parts.decode,
+            params=greedy(self.spec.max_tokens, parts.format.stop_ids),
+            correct=lambda task, answer: self.check.correct(task.columns, answer, task.id),
+            well_formed=lambda task, answer: only_number(answer) is not None,
+            name=f"step-{step:06d}",
+            seed=parts.recipe.seed,
+            concurrency=self.spec.concurrency,
+            notes={"step": step, "model_path": parts.recipe.model.path, "template": str(parts.format.finding)},
+            progress=lambda done, total: self.progress.phase("evaluating", done, total),
+        )
+        result.save(self.directory.evaluation(result.name))
+        self.found.append(result)
+        accuracy, form = result.accuracy, result.format_rate
+        return {
+            "accuracy": accuracy.estimate if accuracy else float("nan"),
+            "format_rate": form.estimate if form else float("nan"),
+        }

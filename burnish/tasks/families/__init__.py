@@ -1,0 +1,1 @@
+"""Generated families: tasks without end whose answers are known exactly."""

@@ -1,0 +1,111 @@
+"""What importing costs: no torch where none is needed, and nothing undeclared."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import burnish
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "burnish"
+SPECS = sorted(path.relative_to(ROOT).with_suffix("") for path in PACKAGE.rglob("spec.py"))
+TORCH_FREE = ["burnish", "burnish.traces", *(".".join(spec.parts) for spec in SPECS)]
+
+# Distributions whose import name is not the distribution's name.
+IMPORT_NAMES = {"pyyaml": "yaml"}
+
+
+def _run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+
+
+def _declared(*, extras: bool) -> set[str]:
+    """Import names of the dependencies in pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    requirements = list(project["dependencies"])
+    if extras:
+        requirements += [line for lines in project["optional-dependencies"].values() for line in lines]
+    names = {re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0].lower() for line in requirements}
+    return {IMPORT_NAMES.get(name, name.replace("-", "_")) for name in names}
+
+
+def _imported(path: Path) -> set[str]:
+    """Top-level names of every absolute import in a file, those inside functions included."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("module", TORCH_FREE)
+def test_importing_it_does_not_import_torch(module: str) -> None:
+    code = (
+        "import importlib, sys; importlib.import_module(sys.argv[1]); "
+        "sys.exit(', '.join(name for name in ('torch', 'transformers', 'peft') if name in sys.modules) or 0)"
+    )
+    done = _run(code, module)
+    assert done.returncode == 0, f"import {module}: {done.stderr.strip()} was imported"
+
+
+def test_the_command_line_helps_without_torch() -> None:
+    code = (
+        "import sys; from burnish.cli import main\n"
+        "sys.argv = ['burnish', '--help']\n"
+        "try: main()\n"
+        "except SystemExit as exit: assert not exit.code, exit.code\n"
+        "sys.exit('torch was imported' if 'torch' in sys.modules else 0)"
+    )
+    done = _run(code)
+    assert done.returncode == 0, done.stderr
+    assert "train" in done.stdout
+
+
+@pytest.mark.parametrize("name", [name for name in burnish.__all__ if name != "__version__"])
+def test_every_public_name_can_be_loaded(name: str) -> None:
+    assert getattr(burnish, name) is not None
+    assert name in dir(burnish)
+
+
+def test_an_unknown_public_name_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(AttributeError, match=r"it has: .*Trace"):
+        burnish.Tracer  # noqa: B018
+
+
+def test_every_import_is_declared() -> None:
+    allowed = _declared(extras=False) | set(sys.stdlib_module_names) | {"burnish"}
+    undeclared = {
+        f"{path.relative_to(ROOT)}: {name}" for path in PACKAGE.rglob("*.py") for name in _imported(path) - allowed
+    }
+    assert not undeclared
+
+
+def test_every_import_of_the_tests_is_declared() -> None:
+    allowed = _declared(extras=True) | set(sys.stdlib_module_names) | {"burnish", "tests"}
+    undeclared = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (ROOT / "tests").rglob("*.py")
+        for name in _imported(path) - allowed
+    }
+    assert not undeclared
+
+
+def test_nothing_reads_or_writes_pickles() -> None:
+    """Weights and state are safetensors and JSON: loading a pickle runs whatever code it carries."""
+    forbidden = re.compile(r"\btorch\.(save|load)\(|\bpickle\b|\bjoblib\b|\bshelve\b|allow_pickle=True")
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in PACKAGE.rglob("*.py")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if forbidden.search(line.split("#")[0])
+    ]
+    assert not found
