@@ -12,6 +12,10 @@ __version__ = "0.1.0"
 
 _HOMES: dict[str, str] = {
     "Group": "burnish.traces",
+    "Learner": "burnish.learning.learner",
+    "LocalEngine": "burnish.sampling",
+    "load_model": "burnish.models.loading",
+    "train": "burnish.api",
     "InputError": "burnish.errors",
     "PromiseError": "burnish.errors",
     "RunError": "burnish.errors",

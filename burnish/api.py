@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any
 
 from burnish.methods.recipe import Recipe
 from burnish.running.assemble import Parts, assemble
-from burnish.running.config import load_recipe, override, resolved_yaml
+from burnish.running.config import load_recipe, recipe_from_mapping, resolved_yaml
 from burnish.running.directory import RunDirectory
 from burnish.running.loop import run_loop, save_policy
 from burnish.running.progress import Progress, QuietProgress
@@ -46,12 +47,12 @@ def train(
     recipe file are taken from the current folder. Raises InputError for anything wrong in the recipe or the data, and
     RunError when the run fails.
     """
-    name = "run"
+    name = "run" if isinstance(recipe, Recipe) else Path(recipe).stem
+    overrides = [f"{key.replace('__', '.')}={json.dumps(value)}" for key, value in keys.items()]
     if not isinstance(recipe, Recipe):
-        name = Path(recipe).stem
-        recipe = load_recipe(recipe)
-    if keys:
-        recipe = override(recipe, {key.replace("__", "."): value for key, value in keys.items()})
+        recipe = load_recipe(recipe, overrides)
+    elif overrides:
+        recipe = recipe_from_mapping(recipe.model_dump(mode="json"), overrides)
     return asyncio.run(_train(recipe, name, _fresh(out, name, recipe.seed), reward, progress or QuietProgress(), base))
 
 

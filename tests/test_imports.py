@@ -16,7 +16,13 @@ import burnish
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "burnish"
 SPECS = sorted(path.relative_to(ROOT).with_suffix("") for path in PACKAGE.rglob("spec.py"))
-TORCH_FREE = ["burnish", "burnish.traces", *(".".join(spec.parts) for spec in SPECS)]
+TORCH_FREE = [
+    "burnish",
+    "burnish.traces",
+    "burnish.tasks",
+    "burnish.methods.registry",
+    *(".".join(spec.parts) for spec in SPECS),
+]
 
 # Distributions whose import name is not the distribution's name.
 IMPORT_NAMES = {"pyyaml": "yaml"}

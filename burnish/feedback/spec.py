@@ -82,10 +82,9 @@ class FeedbackSpec(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _short_forms(cls, values: Any) -> Any:
+        values = [values] if isinstance(values, str) else values
         if isinstance(values, list):
-            return {"rewards": values}
-        if isinstance(values, str):
-            return {"rewards": [{"kind": values}]}
+            return {"rewards": [{"kind": value} if isinstance(value, str) else value for value in values]}
         if callable(values) and not isinstance(values, type):
             return {"rewards": [{"kind": "function", "function": values}]}
         if isinstance(values, dict) and "kind" in values:

@@ -66,9 +66,14 @@ class Head:
             network.get_output_embeddings(), scale=scale, softcap=getattr(config, "final_logit_softcapping", None)
         )
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type the projection computes in; some backbones (Mamba) hand over float32 whatever it is."""
+        return next(self.projection.parameters()).dtype
+
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits [n, V] of hidden states [n, H], in float32 (float64 for a float64 model)."""
-        logits = self.projection(hidden)
+        logits = self.projection(hidden.to(self.dtype))
         logits = logits.double() if logits.dtype == torch.float64 else logits.float()
         if self.scale != 1.0:
             logits = logits * self.scale

@@ -208,7 +208,7 @@ def _written_out(
     if "rewards" in fields and isinstance(then, str):
         if isinstance(inner, list):
             return {"rewards": inner}
-        if then == "rewards" and "kind" in inner:
+        if then == "rewards" and isinstance(inner, dict) and "kind" in inner:
             shared = {key: value for key, value in inner.items() if key == "concurrency"}
             return {"rewards": [{key: value for key, value in inner.items() if key not in shared}], **shared}
     return inner if isinstance(inner, (dict, list)) else None

@@ -1,0 +1,143 @@
+"""What `burnish check` finds out about a model: its template, how it is run, and whether sampler and learner agree."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from burnish.learning.scoring import score
+from burnish.models.language_model import LanguageModel
+from burnish.models.precision import choose_dtype
+from burnish.models.spec import ModelSpec
+from burnish.running.talk import Speaker
+from burnish.sampling.spec import SamplingSpec
+from burnish.sources.context import Context
+from burnish.sources.meter import Meter
+from burnish.tasks import Task
+
+LIMIT = 1e-4
+"""Promise E5: largest difference of log-probabilities in float32, local engine."""
+
+_PROMPTS = (
+    "What is 17 + 25?",
+    "Name three colours of the rainbow and say why the sky is blue.",
+    "Continue: one, two, three,",
+    "Write a short letter to a friend who has moved to another town, and ask how the new flat is.",
+)
+
+_SEQUENCES, _LENGTH = 64, 512  # what the estimate of keys and values is for
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Absolute differences between the log-probabilities of sampler and learner over sampled tokens."""
+
+    largest: float
+    mean: float
+    p999: float
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Check:
+    """Everything found. Bytes of training and of keys and values are estimates, from counts and not from a run."""
+
+    model: str
+    template: str
+    path_in_use: str
+    dtype: str
+    dtype_reason: str
+    gap: Gap
+    parameters: int
+    layers: int
+    context_length: int | None
+    weight_bytes: int
+    training_bytes: int
+    kv_bytes: int
+
+    @property
+    def passed(self) -> bool:
+        """Promise E5; in bfloat16 nothing is promised and the gap is only reported."""
+        return self.dtype == "bfloat16" or self.gap.largest < LIMIT
+
+    def text(self) -> str:
+        """What is printed."""
+        gap = self.gap
+        promise = f"promise E5: under {LIMIT:g}" if self.dtype != "bfloat16" else "bfloat16: reported, not promised"
+        return "\n".join([
+            f"model: {self.model}",
+            f"parameters: {self.parameters:,} in {self.layers} layers; context: {self.context_length or 'no limit'}",
+            f"template: {self.template}",
+            f"path in use: {self.path_in_use}",
+            f"compute type: {self.dtype_reason}",
+            f"sampler/learner gap of log-probabilities: max {gap.largest:.2e}, mean {gap.mean:.2e}, "
+            f"99.9th percentile {gap.p999:.2e} over {gap.tokens} sampled tokens ({promise})",
+            f"weights: {_size(self.weight_bytes)}",
+            f"training all weights with AdamW: about {_size(self.training_bytes)} (estimated from the parameter count: "
+            "masters, gradients and two moments; activations come on top)",
+            f"keys and values of {_SEQUENCES} sequences of {_LENGTH} tokens: about {_size(self.kv_bytes)} (estimated from "
+            "the configuration, nothing shared)",
+        ])  # fmt: skip
+
+
+def check_model(spec: ModelSpec, *, samples: int = 4, max_tokens: int = 32, seed: int = 0) -> Check:
+    """Load a model, sample a few prompts and score the samples. Raises InputError when it cannot be loaded."""
+    speaker = Speaker(spec)
+    model = speaker.model
+    dtype = str(model.compute_dtype).removeprefix("torch.")
+    reason = choose_dtype(model.device).reason if spec.dtype == "auto" else f"{dtype} (asked for)"
+    return Check(
+        model=spec.path,
+        template=str(speaker.format.finding),
+        path_in_use=speaker.engine.path_in_use,
+        dtype=dtype,
+        dtype_reason=reason,
+        gap=sampler_gap(speaker, samples=samples, max_tokens=max_tokens, seed=seed),
+        parameters=sum(p.numel() for p in model.network.parameters()),
+        layers=model.num_layers,
+        context_length=model.context_length,
+        weight_bytes=sum(p.numel() * p.element_size() for p in model.network.parameters()),
+        training_bytes=training_bytes(model),
+        kv_bytes=kv_bytes(model, _SEQUENCES * _LENGTH),
+    )
+
+
+def sampler_gap(speaker: Speaker, *, samples: int, max_tokens: int, seed: int = 0) -> Gap:
+    """Sample `samples` completions of a few prompts at temperature 1 and score them with the learner's layout."""
+    tasks = [Task(prompt=text) for text in _PROMPTS]
+    if speaker.model.tokenizer.chat_template:
+        tasks = [Task(messages=({"role": "user", "content": text},)) for text in _PROMPTS]
+    limit = speaker.model.context_length
+    room = max_tokens if limit is None else max(1, min(max_tokens, limit // 4))
+    params = speaker.params(SamplingSpec(max_tokens=room))
+    context = Context(speaker.engine, speaker.format, params, seed, Meter())  # pyright: ignore[reportArgumentType]
+
+    async def drawn() -> list:
+        return list(await asyncio.gather(*(context.sample(task, samples) for task in tasks)))
+
+    groups = asyncio.run(drawn())
+    gaps = np.abs(score(speaker.model, groups).sampler_gap)
+    return Gap(float(gaps.max()), float(gaps.mean()), float(np.quantile(gaps, 0.999)), len(gaps))
+
+
+def training_bytes(model: LanguageModel) -> int:
+    """Bytes of training all weights with AdamW: the compute copy, and masters, gradients and two moments in float32."""
+    wide = 8 if model.compute_dtype == torch.float64 else 4
+    count = sum(p.numel() for p in model.network.parameters())
+    copy = 0 if model.compute_dtype in (torch.float32, torch.float64) else model.compute_dtype.itemsize
+    return count * (4 * wide + copy)
+
+
+def kv_bytes(model: LanguageModel, tokens: int) -> int:
+    """Bytes of the keys and values of so many tokens in every layer."""
+    config = model.config
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return 2 * model.num_layers * int(heads) * int(size) * model.compute_dtype.itemsize * tokens
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"

@@ -1,0 +1,106 @@
+"""Group advantages against their formulas, with missing rewards, and how they are written on nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from burnish.errors import PromiseError
+from burnish.signals.advantages import EPSILON, group_advantages
+from burnish.signals.annotators import build, write_credit
+from burnish.signals.spec import AdvantageEstimator, GroupAdvantageSpec, MaskTruncatedSpec
+from burnish.traces import CONTEXT, Author, Group, Role, Span, Status, Trace, Verdict
+
+R = np.array([1.0, 0.0, 0.0, 3.0])
+S = np.array([2.0, np.nan, 4.0])
+LENGTHS = [np.array([1.0, 2.0, 3.0, 4.0]), np.array([5.0, 6.0, 7.0])]
+ALL = np.array([1.0, 0.0, 0.0, 3.0, 2.0, 4.0])
+CENTRED = np.array([0.0, -1.0, -1.0, 2.0, -1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "first", "second"),
+    [
+        ("mean", R - 1, [-1, np.nan, 1]),
+        ("grpo", (R - 1) / (np.std(R, ddof=1) + EPSILON), np.array([-1, np.nan, 1]) / (np.sqrt(2) + EPSILON)),
+        ("rloo", [1 - 1, 0 - 4 / 3, 0 - 4 / 3, 3 - 1 / 3], [-2, np.nan, 2]),
+        ("batch_std", (R - 1) / (ALL.std(ddof=1) + EPSILON), np.array([-1, np.nan, 1]) / (ALL.std(ddof=1) + EPSILON)),
+        (
+            "reinforce_pp_baseline",
+            (R - 1) / (CENTRED.std(ddof=1) + EPSILON),
+            np.array([-1, np.nan, 1]) / (CENTRED.std(ddof=1) + EPSILON),
+        ),
+        ("maxrl", (R - 1) / 1, [-1 / 3, np.nan, 1 / 3]),
+        ("opo", R - 13 / 10, [2 - 38 / 12, np.nan, 4 - 38 / 12]),
+        ("pass_at_k", [0, 0, 0, 2], [0, np.nan, 2]),
+    ],
+)
+def test_estimators_equal_their_formulas(estimator: AdvantageEstimator, first, second) -> None:  # type: ignore[no-untyped-def]
+    ours = group_advantages([R, S], estimator, LENGTHS)
+    np.testing.assert_allclose(ours[0], first, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(ours[1], second, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("estimator", ["mean", "grpo", "rloo", "batch_std", "reinforce_pp_baseline", "maxrl", "opo", "pass_at_k"])
+def test_groups_without_spread_or_with_one_reward_have_zero_advantages(estimator: AdvantageEstimator) -> None:
+    groups = [np.array([0.0, 0.0]), np.array([np.nan, 0.0]), np.array([np.nan, np.nan])]
+    zero, single, none = group_advantages(groups, estimator, [np.ones(2)] * 3)
+    assert zero.tolist() == [0, 0]
+    assert np.isnan(single[0]) and single[1] == 0
+    assert np.isnan(none).all()
+
+
+def group_of(rewards: list[float | None], finish: str = "stop") -> Group:
+    trace = Trace("t")
+    root = trace.add(-1, [5, 6], CONTEXT, Role.PROMPT)
+    members = []
+    for reward in rewards:
+        leaf = trace.add(root, [7, 8], Author.model("policy", 0), Role.ANSWER, [-1.0, -1.0], meta={"finish": finish})
+        verdict = Verdict.missing(Status.INFRA_ERROR, "lost") if reward is None else Verdict(reward)
+        members.append(Span(trace, leaf, verdict=verdict))
+    return Group("g", members)
+
+
+def test_a_missing_reward_gets_no_advantage_and_does_not_move_the_mean() -> None:
+    group = group_of([1.0, None, 3.0])
+    build(GroupAdvantageSpec())([group])
+    nodes = group.members[0].trace.nodes
+    assert [n.signals["advantage"].values.tolist() for n in (nodes[1], nodes[3])] == [[-1, -1], [1, 1]]
+    assert "advantage" not in nodes[2].signals and "advantage" not in nodes[0].signals
+
+
+def test_zero_variance_groups_can_be_left_out() -> None:
+    kept, dropped = group_of([1.0, 1.0]), group_of([1.0, 1.0])
+    build(GroupAdvantageSpec())([kept])
+    build(GroupAdvantageSpec(drop_zero_variance=True))([dropped])
+    assert kept.members[0].trace.nodes[1].signals["advantage"].values.tolist() == [0, 0]
+    assert "advantage" not in dropped.members[0].trace.nodes[1].signals
+
+
+def test_truncated_samples_can_be_masked() -> None:
+    group = group_of([1.0, 0.0], finish="length")
+    build(MaskTruncatedSpec())([group])
+    assert all(m.masked for m in group.members)
+    assert np.isnan(group.rewards).all()
+
+
+def test_a_shared_token_gets_the_mean_credit_of_its_leaves() -> None:
+    trace = Trace("tree")
+    root = trace.add(-1, [5], CONTEXT, Role.PROMPT)
+    policy = Author.model("policy", 0)
+    stem = trace.add(root, [6], policy, Role.ANSWER, [-1.0])
+    leaves = [trace.add(stem, [7 + i], policy, Role.ANSWER, [-1.0]) for i in range(3)]
+    group = Group("g", [Span(trace, leaf) for leaf in leaves])
+    write_credit(group, np.array([3.0, -1.0, 4.0]), "advantage", "policy")
+    assert trace.nodes[stem].signals["advantage"].values.tolist() == [2.0]
+    assert trace.nodes[leaves[2]].signals["advantage"].values.tolist() == [4.0]
+
+
+def test_e7_credit_never_reaches_another_models_tokens() -> None:
+    group = group_of([1.0, 0.0])
+    write_credit(group, np.array([1.0, -1.0]), "advantage", "somebody-else")
+    assert all(not n.signals for n in group.members[0].trace.nodes)
+    from burnish.traces import SignalKind
+
+    with pytest.raises(PromiseError, match="E7"):
+        group.members[0].trace.write(0, "advantage", [1.0, 1.0], SignalKind.POLICY, learner="policy")
