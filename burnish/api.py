@@ -111,5 +111,3 @@ def _summary(parts: Parts, evaluations: list[Evaluation], seconds: float) -> dic
         summary["before"], summary["after"] = evaluations[0].summary(), evaluations[-1].summary()
         summary["comparison"] = compare(evaluations[0], evaluations[-1], seed=parts.recipe.seed).to_json()
     return summary
-
-

@@ -30,6 +30,8 @@ def test_every_file_and_test_that_is_named_exists(document: Path) -> None:
     broken = []
     for path, function in NAMED_FILE.findall(document.read_text(encoding="utf-8")):
         file = ROOT / path
+        if "NAME" in path:  # a placeholder in a how-to
+            continue
         if not file.exists() or (function and f"def {function}(" not in file.read_text(encoding="utf-8")):
             broken.append(f"{path}::{function}" if function else path)
     assert broken == []

@@ -147,7 +147,7 @@ class Learner:
             name: torch.cat([s[name] for s in scored])[order].detach().requires_grad_() for name in objective.needs
         }
         loss = objective.loss(whole, torch.arange(len(step), device=self.model.device))
-        names = [n for n in whole]
+        names = list(whole)
         grads = torch.autograd.grad(loss, [whole[n] for n in names], allow_unused=True)
         coefficients = {n: g for n, g in zip(names, grads, strict=True) if g is not None}
         for batch in batches:
@@ -197,7 +197,10 @@ def _merge(records: list[dict[str, float]]) -> dict[str, float]:
     """Mean of each number over optimizer steps; counts are summed."""
     if not records:
         return {"loss": 0.0, "trained_tokens": 0.0, "optimizer_steps": 0.0}
-    merged = {key: float(np.mean([r[key] for r in records if key in r])) for key in dict.fromkeys(k for r in records for k in r)}
+    merged = {
+        key: float(np.mean([r[key] for r in records if key in r]))
+        for key in dict.fromkeys(k for r in records for k in r)
+    }
     merged["trained_tokens"] = float(sum(r["trained_tokens"] for r in records))
     merged["optimizer_steps"] = float(len(records))
     return merged

@@ -7,6 +7,8 @@ two full sets of gradients. A float32 or float64 model is its own master.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -53,7 +55,7 @@ class Masters:
         self.publish()
 
 
-def _adder(master: Tensor):  # type: ignore[no-untyped-def]  # a hook: called with the parameter alone
+def _adder(master: Tensor) -> Callable[[Tensor], None]:
     def add(parameter: Tensor) -> None:
         if parameter.grad is not None:
             gradient = parameter.grad.float()

@@ -14,9 +14,7 @@ Statistics = dict[str, Tensor]
 """Statistic name -> values [m] at a micro-batch's trained tokens."""
 
 
-def token_statistics(
-    model: LanguageModel, batch: MicroBatch, step: StepTokens, needs: frozenset[Need]
-) -> Statistics:
+def token_statistics(model: LanguageModel, batch: MicroBatch, step: StepTokens, needs: frozenset[Need]) -> Statistics:
     """The statistics named by `needs` at the trained tokens of `batch`, differentiable when gradients are on.
 
     The policy's statistics are taken under the sampler's distribution (temperature, kept support). Where no token of

@@ -14,7 +14,7 @@ from burnish.sources.spec import SourceSpec
 
 
 class Declaration(BaseModel):
-    """What runs: the source of groups, the phases with their annotators and terms, the frozen models beside the policy."""
+    """What runs: the source of groups, the phases with annotators and terms, the frozen models beside the policy."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

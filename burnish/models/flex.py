@@ -56,12 +56,14 @@ def flex_attend(
 ) -> Tensor:
     """As AttentionLayout.attend. Compiled on a GPU; run eagerly elsewhere, which is only good for checking."""
 
+    cap = softcap or 1.0
+
     def capped(score: Tensor, batch: Tensor, head: Tensor, q: Tensor, k: Tensor) -> Tensor:
-        return softcap * torch.tanh(score / softcap)
+        return cap * torch.tanh(score / cap)
 
     run = _compiled if query.is_cuda else flex_attention
     output = run(
         query, key, value, score_mod=None if softcap is None else capped, block_mask=block_mask(forest, window),
         scale=scaling, enable_gqa=query.shape[1] != key.shape[1],
     )  # fmt: skip
-    return output.transpose(1, 2)  # type: ignore[union-attr]
+    return output.transpose(1, 2)

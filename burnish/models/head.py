@@ -111,7 +111,7 @@ class Head:
                 entropy,
             )
             if torch.is_grad_enabled():
-                logprob, ent = checkpoint(self._chunk, *part, use_reentrant=False)  # type: ignore[misc]
+                logprob, ent = checkpoint(self._chunk, *part, use_reentrant=False)
             else:
                 logprob, ent = self._chunk(*part)
             logprobs.append(logprob)

@@ -196,5 +196,3 @@ class LanguageModel:
                 f"{float(gap):.1e}): training it would be wrong. Known transforms: bias, logit_scale, logits_scaling, "
                 "final_logit_softcapping"
             )
-
-

@@ -112,9 +112,7 @@ def assemble(recipe: Recipe, *, reward: UserReward | None = None, base: Path | N
     if recipe.threads is not None:
         torch.set_num_threads(recipe.threads)
     declaration = METHODS[recipe.method].declare(recipe)
-    tasks = build_tasks(
-        recipe.data, seed=recipe.seed, demonstrations=not isinstance(recipe, RolloutRecipe), base=base
-    )
+    tasks = build_tasks(recipe.data, seed=recipe.seed, demonstrations=not isinstance(recipe, RolloutRecipe), base=base)
     held_out = _held_out(recipe, tasks, base)
     policy = load_model(recipe.model, name="policy", seed=recipe.seed)
     form = format_of(policy)

@@ -165,33 +165,37 @@ def _parsed(overrides: Sequence[str]) -> dict[KeyPath, Any]:
 def _put(values: dict[str, Any], path: KeyPath, value: Any, spec: type[BaseModel]) -> None:
     """Set one override in the raw values; a short form on the way there is written out first."""
     node: Any = values
-    for depth, part in enumerate(path[:-1]):
-        inner = node.get(part) if isinstance(node, dict) else _entry(node, path, depth)
-        written = _written_out(inner, path[: depth + 1], path[depth + 1], spec)
+    for depth in range(len(path) - 1):
+        inner, here = _inside(node, path, depth), path[: depth + 1]
+        written = _written_out(inner, here, path[depth + 1], spec)
         if written is None:
             raise InputError(
-                f"command line: {dotted(path)} looks for keys in {dotted(path[: depth + 1])}, which is {shown(inner)}; "
-                f"did you mean {dotted(path[: depth + 1])}=...?"
+                f"command line: {dotted(path)} looks for keys in {dotted(here)}, which is {shown(inner)}; "
+                f"did you mean {dotted(here)}=...?"
             )
-        node[part] = written
+        node[path[depth]] = written
         node = written
-    last = path[-1]
-    before = node.get(last) if isinstance(node, dict) else _entry(node, path, len(path) - 1)
+    before = _inside(node, path, len(path) - 1)
     if isinstance(before, dict) and before and value is not None:
         keys = ", ".join(f"{dotted(path)}.{key}" for key in before)
         raise InputError(
             f"command line: {dotted(path)} is a mapping, not a value: {shown(value)} would take the place of {keys}; "
             "set its keys one by one"
         )
-    node[last] = value
+    node[path[-1]] = value
 
 
-def _entry(node: list[Any], path: KeyPath, depth: int) -> Any:
+def _inside(node: Any, path: KeyPath, depth: int) -> Any:
+    """What stands in a mapping (None where nothing does) or list at `path[depth]`."""
     part, where = path[depth], dotted(path[:depth])
+    if isinstance(node, dict):
+        if isinstance(part, int):
+            raise InputError(f"command line: {where} is no list, so {dotted(path)} finds nothing in it; name a key")
+        return node.get(part)
     if not isinstance(part, int) or part >= len(node):
         raise InputError(
-            f"command line: {where} is a list of {len(node)}, so {dotted(path)} finds nothing in it; write "
-            f"{where}.0 for its first entry"
+            f"command line: {where} is a list of {len(node)}, so {dotted(path)} finds nothing in it; its first entry is "
+            f"{where}.0"
         )
     return node[part]
 

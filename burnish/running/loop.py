@@ -15,7 +15,6 @@ from burnish.running.directory import RunDirectory
 from burnish.running.progress import Progress
 from burnish.traces import Group
 
-
 Evaluator = Callable[[int], Awaitable[dict[str, float]]]
 """Evaluates the policy after so many steps and returns numbers for that step's record."""
 
@@ -75,7 +74,9 @@ def _measured(groups: list[Group]) -> dict[str, float]:
     per_group = [g.rewards[~np.isnan(g.rewards)] for g in groups]
     names = dict.fromkeys(n for m in members if m.verdict for n in m.verdict.components)
     components = {
-        f"reward/{n}": float(np.mean([m.verdict.components[n] for m in members if m.verdict and n in m.verdict.components]))
+        f"reward/{n}": float(
+            np.mean([m.verdict.components[n] for m in members if m.verdict and n in m.verdict.components])
+        )
         for n in names
     }
     return {

@@ -85,6 +85,14 @@ def _mistake(
     kind, location, context = found["type"], found["loc"], found.get("ctx", {})
     key = dotted(path) or "recipe"
     if kind == "extra_forbidden":
+        kinds = kinds_of([m for m in model_at(recipe, location[:-2]) if location[-1] in m.model_fields])
+        if (
+            len(location) > 1
+            and isinstance(location[-2], str)
+            and location[-2] not in dotted(path).split(".")
+            and kinds
+        ):
+            return f"{key} belongs to kind {' or '.join(kinds)}, and this is of kind {location[-2]}; remove it"
         siblings = list(dict.fromkeys(n for model in model_at(recipe, location[:-1]) for n in model.model_fields))
         return f"there is no key {key}; {suggestion(key, recipe, siblings, method)}"
     field = field_at(recipe, location)

@@ -49,7 +49,7 @@ class Speaker:
         return spec.params(self.format.stop_ids)
 
     def prompt(self, text: str, *, raw: bool = False, system: str | None = None) -> list[int]:
-        """Ids of a user's message in the chat format, or of a text as it stands (with what the tokenizer puts first)."""
+        """Ids of a user's message in the chat format, or of a text as it stands after what the tokenizer puts first."""
         if raw:
             return [int(i) for i in self.model.tokenizer(text)["input_ids"]]
         messages = [{"role": "system", "content": system}] if system else []
@@ -96,7 +96,7 @@ class Conversation:
         if self._session is not None:
             engine.release(self._session)
         sampled = completion.tokens.tolist()
-        self.messages = [*messages, form.assistant_message(sampled)]
+        self.messages = [*messages, dict(form.assistant_message(sampled))]
         self.path, self._session = [*prompt, *sampled], completion.session
         self._turns += 1
         return completion

@@ -74,14 +74,17 @@ class Pool:
         size = self.size_for(rows, tokens)
         if size == self.size:
             return
-        keys, values = self.shape.zeros(*size)
         used, width = len(self.places), self.size[1]
-        if self.keys:
-            for new, old in zip((*keys, *values), (*self.keys, *self.values), strict=True):
-                new[:used, :, :width] = old[:used]
-        self.drop()
-        self.keys, self.values = keys, values
-        self._held = self.ledger.hold(self, keys, values)
+        if not self.keys:
+            self.keys, self.values = self.shape.zeros(*size)
+        else:
+            for layers in (self.keys, self.values):
+                for layer, old in enumerate(layers):  # one at a time: old and new never stand side by side in full
+                    layers[layer] = old.new_zeros(size[0], old.shape[1], size[1], old.shape[3])
+                    layers[layer][:used, :, :width] = old[:used]
+        if self._held is not None:
+            self._held()
+        self._held = self.ledger.hold(self, self.keys, self.values)
 
     def drop(self) -> None:
         """Give the buffers up."""
@@ -100,8 +103,10 @@ class Pool:
         self.changed = True
         return place
 
-    def cache(self, place: Place) -> Cache:
-        """A copy of what a row has, for its session."""
+    def cache(self, place: Place) -> Cache | None:
+        """A copy of what a row has, for its session; None when there is no room for it."""
+        if self.ledger.used + place.length * self.shape.token_bytes > self.ledger.limit:
+            return None
         keys, values = (
             [x[place.index, :, : place.length].clone() for x in layers] for layers in (self.keys, self.values)
         )

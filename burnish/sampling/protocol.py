@@ -87,7 +87,11 @@ class Sampler(Protocol):
     """An engine with a named model and a weight version."""
 
     name: str
-    version: int
+
+    @property
+    def version(self) -> int:
+        """Weight version of the tokens sampled from now on."""
+        ...
 
     async def sample(
         self, prompt: Sequence[int], params: SamplingParams, *, n: int = 1, seed: int, task: int, sample: int = 0

@@ -116,29 +116,27 @@ class Scheduler:
         return batch
 
     def _room(self, batch: list[Request]) -> bool:
-        ledger = self.runner.ledger
-
-        def fits() -> bool:
-            return ledger.used + self.runner.need(batch) <= ledger.limit
-
-        if fits():
+        """Whether the batch fits beside the rows in flight, all at their greatest lengths. Sessions at rest make way."""
+        ledger, need = self.runner.ledger, self.runner.need(batch)
+        if ledger.used + need <= ledger.limit:
             return True
         self.runner.trim()
+        need = self.runner.need(batch)
         in_use = {id(request.cache) for request in (*batch, *self.queue)}
         for session in list(self.sessions.values()):
+            if ledger.used + need <= ledger.limit:
+                break
             if session.cache is not None and id(session.cache) not in in_use:
                 session.cache = None
                 self.counts.evicted += 1
-                if fits():
-                    return True
-        return fits()
+        return ledger.used + need <= ledger.limit
 
     def _too_large(self, request: Request) -> RunError:
-        need, limit = self.runner.need([request]), self.runner.ledger.limit
+        need, limit = (f"{n / 2**20:.4g} MiB" for n in (self.runner.need([request]), self.runner.ledger.limit))
         return RunError(
             f"task {request.task}: {request.n} samples of up to {request.params.max_tokens} tokens after "
-            f"{len(request.history)} prompt tokens need {need / 2**20:.0f} MiB of keys and values, the engine's limit "
-            f"is {limit / 2**20:.0f} MiB: lower max_tokens or n, or raise kv_bytes"
+            f"{len(request.history)} prompt tokens need {need} of keys and values, the engine's limit "
+            f"is {limit}: lower max_tokens or n, or raise kv_bytes"
         )
 
     def _take(self, rows: Sequence[Row], logits: Tensor, source: np.ndarray | None = None) -> None:
@@ -181,6 +179,7 @@ class Scheduler:
             self.sessions[self._made] = session
             self._made += 1
             row.request.complete(row, row.completion(finish, session))
+        self._room([])  # what the new sessions took may be needed by the rows in flight
 
     def cancel(self, chosen: Sequence[Request]) -> None:
         """End requests with what they have."""

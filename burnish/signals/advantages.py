@@ -30,11 +30,15 @@ def group_advantages(
         if lengths is None:
             raise ValueError("the opo baseline needs the members' lengths")
         return [_opo(g, np.asarray(t, dtype=np.float64)) for g, t in zip(groups, lengths, strict=True)]
-    centred = [g - c.mean() if len(c) > 1 else np.where(np.isnan(g), np.nan, 0.0) for g, c in zip(groups, counted, strict=True)]
+    centred = [
+        g - c.mean() if len(c) > 1 else np.where(np.isnan(g), np.nan, 0.0) for g, c in zip(groups, counted, strict=True)
+    ]
     if estimator == "mean":
         return centred
     if estimator in ("batch_std", "reinforce_pp_baseline"):
-        pool = np.concatenate(counted if estimator == "batch_std" else [a[~np.isnan(a)] for a in centred] or [np.zeros(0)])
+        pool = np.concatenate(
+            counted if estimator == "batch_std" else [a[~np.isnan(a)] for a in centred] or [np.zeros(0)]
+        )
         spread = pool.std(ddof=1) if len(pool) > 1 else 0.0
         shift = pool.mean() if estimator == "reinforce_pp_baseline" and len(pool) else 0.0
         return [(a - shift) / (spread + EPSILON) if spread > 0 else a * 0.0 for a in centred]

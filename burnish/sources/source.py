@@ -1,4 +1,4 @@
-"""Sources: asynchronous generators of groups. Data sets and rollouts are both sources, and a source may wrap another."""
+"""Sources: asynchronous generators of groups. Data sets and rollouts are both sources."""
 
 from __future__ import annotations
 

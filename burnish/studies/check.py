@@ -76,10 +76,10 @@ class Check:
             f"sampler/learner gap of log-probabilities: max {gap.largest:.2e}, mean {gap.mean:.2e}, "
             f"99.9th percentile {gap.p999:.2e} over {gap.tokens} sampled tokens ({promise})",
             f"weights: {_size(self.weight_bytes)}",
-            f"training all weights with AdamW: about {_size(self.training_bytes)} (estimated from the parameter count: "
-            "masters, gradients and two moments; activations come on top)",
-            f"keys and values of {_SEQUENCES} sequences of {_LENGTH} tokens: about {_size(self.kv_bytes)} (estimated from "
-            "the configuration, nothing shared)",
+            f"training all weights with AdamW: about {_size(self.training_bytes)} (estimated from the parameter "
+            "count: masters, gradients and two moments; activations come on top)",
+            f"keys and values of {_SEQUENCES} sequences of {_LENGTH} tokens: about {_size(self.kv_bytes)} (estimated "
+            "from the configuration, nothing shared)",
         ])  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def sampler_gap(speaker: Speaker, *, samples: int, max_tokens: int, seed: int = 
 
 
 def training_bytes(model: LanguageModel) -> int:
-    """Bytes of training all weights with AdamW: the compute copy, and masters, gradients and two moments in float32."""
+    """Bytes of training all weights with AdamW: masters, gradients, two moments, and the copy."""
     wide = 8 if model.compute_dtype == torch.float64 else 4
     count = sum(p.numel() for p in model.network.parameters())
     copy = 0 if model.compute_dtype in (torch.float32, torch.float64) else model.compute_dtype.itemsize

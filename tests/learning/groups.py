@@ -17,7 +17,12 @@ def rng_tokens(rng: np.random.Generator, count: int) -> np.ndarray:
 def make_groups(seed: int = 0, *, masked_tokens: int = 11) -> list[Group]:
     """Four groups: flat samples, multi-turn samples, a branching tree, one with a masked and a missing member."""
     rng = np.random.default_rng(seed)
-    groups = [_flat(rng, "flat", [3, 9, 1, 6]), _turns(rng), _branching(rng), _flat(rng, "masked", [4, masked_tokens, 7])]
+    groups = [
+        _flat(rng, "flat", [3, 9, 1, 6]),
+        _turns(rng),
+        _branching(rng),
+        _flat(rng, "masked", [4, masked_tokens, 7]),
+    ]
     groups[3].members[1].masked = True
     for group in groups:
         for member in group.members:

@@ -122,7 +122,9 @@ def test_e1_is_broken_by_local_denominators(monkeypatch: pytest.MonkeyPatch) -> 
 def test_gradient_checkpointing_changes_nothing() -> None:
     terms = terms_for("token_mean", wide=False)
     plain = gradients(torch.float64, terms, LearnerSpec(micro_batch_tokens=60), "llama")
-    recomputed = gradients(torch.float64, terms, LearnerSpec(micro_batch_tokens=60, gradient_checkpointing=True), "llama")
+    recomputed = gradients(
+        torch.float64, terms, LearnerSpec(micro_batch_tokens=60, gradient_checkpointing=True), "llama"
+    )
     assert distance(recomputed, plain) < 1e-12
 
 

@@ -201,7 +201,9 @@ def test_bfloat16_compute_keeps_float32_masters_and_accumulates_in_float32() -> 
                for n, m in learner.masters.parameters.items())  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["adamw", "adam", "sgd", "rmsprop", "adafactor", "nadam", "radam", "adagrad", "adamax", "adadelta"])
+@pytest.mark.parametrize(
+    "name", ["adamw", "adam", "sgd", "rmsprop", "adafactor", "nadam", "radam", "adagrad", "adamax", "adadelta"]
+)
 def test_every_optimizer_steps_and_its_state_continues_to_the_same_weights(name: str) -> None:
     groups = demonstrations()
     terms = [build(CrossEntropySpec())]

@@ -98,9 +98,7 @@ def test_cross_entropy_equals_torch() -> None:
 
 
 # tokens 0-2 in sequence 0, 3 in sequence 1 (group 0); 4-5 in sequence 2 (group 1); token 6 shared by sequences 1 and 2
-SHARED = Incidence(
-    7, np.array([0, 1, 2, 3, 4, 5, 6, 6]), np.array([0, 0, 0, 1, 2, 2, 1, 2]), np.array([0, 0, 1])
-)
+SHARED = Incidence(7, np.array([0, 1, 2, 3, 4, 5, 6, 6]), np.array([0, 0, 0, 1, 2, 2, 1, 2]), np.array([0, 0, 1]))
 VALUES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
 
 

@@ -88,7 +88,8 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(model: Path, 
 def test_every_grpo_option_changes_the_run(model: Path, tmp_path: Path) -> None:
     changes: dict[str, dict[str, Any]] = {
         "base": {}, "advantage": {"advantage": "grpo"}, "reduction": {"reduction": "sequence_mean"},
-        "constant": {"reduction": "constant", "constant": 3}, "kl": {"kl": 5.0}, "k2": {"kl": 5.0, "kl_estimator": "k2"},
+        "constant": {"reduction": "constant", "constant": 3},
+        "kl": {"kl": 5.0}, "k2": {"kl": 5.0, "kl_estimator": "k2"},
         "entropy": {"entropy": 0.5}, "passes": {"passes": 2}, "mask_truncated": {"mask_truncated": True},
         "clip": {"passes": 2, "clip_low": 0.0, "clip_high": 0.0},
     }  # fmt: skip
@@ -123,9 +124,14 @@ def test_sft_lowers_its_loss_and_learns_the_stop_token(model: Path, tmp_path: Pa
     assert sum(losses[-5:]) < 0.5 * sum(losses[:5])
     [group, _] = read_groups(out / "traces" / "step-000001.parquet")
     [member] = group.members
-    trained = [(n, t) for n in member.trace.path(member.leaf) for t, w in zip(
-        member.trace.nodes[n].tokens.tolist(), member.trace.nodes[n].signals["ce_weight"].values, strict=True) if w == 1]  # fmt: skip
-    assert trained[-1][1] == tiny_tokenizer().eos_token_id
+    nodes = [member.trace.nodes[n] for n in member.trace.path(member.leaf)]
+    trained = [
+        token
+        for node in nodes
+        for token, weight in zip(node.tokens.tolist(), node.signals["ce_weight"].values, strict=True)
+        if weight == 1
+    ]
+    assert trained[-1] == tiny_tokenizer().eos_token_id
 
 
 def test_plain_path_models_train_too(tmp_path: Path) -> None:

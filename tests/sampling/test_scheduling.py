@@ -26,10 +26,10 @@ def test_few_places_and_staggered_requests_change_nothing_but_the_time(architect
     """11 requests of different lengths and sizes over 5 rows: every one gets what it gets alone."""
     model = tiny_model(architecture)
     requests = [
-        (dict(prompt=[(3 * i + j) % 90 for j in range(2 + 3 * i)], n=1 + i % 4), SamplingParams(3 + i))
+        ({"prompt": [(3 * i + j) % 90 for j in range(2 + 3 * i)], "n": 1 + i % 4}, SamplingParams(3 + i))
         for i in range(8)
     ]
-    requests += [(dict(prompt=PROMPT, n=9), SamplingParams(6)), (dict(prompt=PROMPT, n=1), SamplingParams(1))]
+    requests += [({"prompt": PROMPT, "n": 9}, SamplingParams(6)), ({"prompt": PROMPT, "n": 1}, SamplingParams(1))]
     engine = LocalEngine(model, max_rows=5, pack_tokens=20)
     crowded = together(
         *(engine.sample(r["prompt"], p, n=r["n"], seed=1, task=i) for i, (r, p) in enumerate(requests))  # type: ignore
@@ -146,10 +146,10 @@ def test_a_full_context_ends_a_completion() -> None:
 @pytest.mark.parametrize(
     ("call", "complaint"),
     [
-        (dict(prompt=list(range(16))), "prompt has 16 tokens and model 'policy' has a context of 16"),
-        (dict(prompt=[]), "prompt is empty"),
-        (dict(prompt=[1, 97]), "token 1 of the prompt is 97; the model's ids run from 0 to 96"),
-        (dict(prompt=[1], n=0), "n must be at least 1"),
+        ({"prompt": list(range(16))}, "prompt has 16 tokens and model 'policy' has a context of 16"),
+        ({"prompt": []}, "prompt is empty"),
+        ({"prompt": [1, 97]}, "token 1 of the prompt is 97; the model's ids run from 0 to 96"),
+        ({"prompt": [1], "n": 0}, "n must be at least 1"),
     ],
 )
 def test_a_request_that_cannot_be_served_is_refused_with_the_reason(call: dict[str, Any], complaint: str) -> None:

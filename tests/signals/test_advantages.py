@@ -41,7 +41,9 @@ def test_estimators_equal_their_formulas(estimator: AdvantageEstimator, first, s
     np.testing.assert_allclose(ours[1], second, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("estimator", ["mean", "grpo", "rloo", "batch_std", "reinforce_pp_baseline", "maxrl", "opo", "pass_at_k"])
+@pytest.mark.parametrize(
+    "estimator", ["mean", "grpo", "rloo", "batch_std", "reinforce_pp_baseline", "maxrl", "opo", "pass_at_k"]
+)
 def test_groups_without_spread_or_with_one_reward_have_zero_advantages(estimator: AdvantageEstimator) -> None:
     groups = [np.array([0.0, 0.0]), np.array([np.nan, 0.0]), np.array([np.nan, np.nan])]
     zero, single, none = group_advantages(groups, estimator, [np.ones(2)] * 3)

@@ -1,0 +1,74 @@
+"""Pass rates of a nursery model on the held-out tasks of a recipe: greedy, and at temperature 1.
+
+python -m benchmarks.nursery [--model nursery:arithmetic-S] [--recipe recipes/nursery/grpo.yaml] [--samples 8]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+
+from burnish.errors import InputError
+from burnish.feedback.numeric import NumericReward
+from burnish.models.loading import load_model
+from burnish.models.spec import ModelSpec
+from burnish.running.assemble import format_of
+from burnish.running.config import load_recipe
+from burnish.sampling import LocalEngine, SamplingParams
+from burnish.studies.evaluation import Evaluation, evaluate
+from burnish.studies.statistics import Interval
+from burnish.tasks import Task, build_tasks
+
+
+def pass_rates(model: str, recipe: str, *, samples: int = 8, seed: int = 0) -> dict[str, Interval]:
+    """Share of right answers on the recipe's held-out tasks: `greedy`, and `sampled` at temperature 1.
+
+    Raises InputError when the recipe has no evaluation.
+    """
+    spec = load_recipe(recipe, ()).evaluation
+    if spec is None:
+        raise InputError(f"{recipe} has no `evaluation`, so it names no held-out tasks")
+    tasks = build_tasks(spec.data, seed=seed)
+    policy = load_model(ModelSpec(path=model, dtype="float32"), train=False)
+    form, check, engine = format_of(policy), NumericReward(spec.correct), LocalEngine(policy, max_rows=256)
+
+    def text(tokens: object) -> str:
+        return policy.tokenizer.decode(tokens, skip_special_tokens=True)
+
+    async def measure(temperature: float, count: int) -> Evaluation:
+        return await evaluate(
+            engine,
+            tasks,
+            render=lambda task: form.prompt(_prompt(task)).tokens,
+            text=text,
+            params=SamplingParams(spec.max_tokens, temperature=temperature, stop_ids=frozenset(form.stop_ids)),
+            correct=lambda task, answer: check.correct(task.columns, answer, task.id),
+            samples_per_task=count,
+            seed=seed,
+        )
+
+    rates = {}
+    for name, temperature, count in (("greedy", 0.0, 1), ("sampled", 1.0, samples)):
+        accuracy = asyncio.run(measure(temperature, count)).accuracy
+        assert accuracy is not None  # every answer was judged
+        rates[name] = accuracy
+    return rates
+
+
+def _prompt(task: Task) -> str | list[dict[str, object]]:
+    return list(task.messages) if task.messages is not None else task.prompt or ""
+
+
+def main() -> None:
+    """Print both rates with their 95 % intervals."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="nursery:arithmetic-S")
+    parser.add_argument("--recipe", default="recipes/nursery/grpo.yaml")
+    parser.add_argument("--samples", type=int, default=8)
+    arguments = parser.parse_args()
+    for name, rate in pass_rates(arguments.model, arguments.recipe, samples=arguments.samples).items():
+        print(f"{name}: {rate}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""`python -m burnish.cli` is `burnish`."""
+
+from burnish.cli import main
+
+main()
