@@ -16,7 +16,7 @@ from burnish.running.config import load_recipe, recipe_from_mapping, resolved_ya
 from burnish.running.directory import RunDirectory
 from burnish.running.loop import run_loop, save_policy
 from burnish.running.progress import Progress, QuietProgress
-from burnish.studies.evaluation import Evaluation, compare
+from burnish.studies.evaluation import Evaluation, Measure, compare
 from burnish.studies.held_out import HeldOut
 from burnish.view.report import write_report
 
@@ -73,6 +73,8 @@ async def _train(
     summary = _summary(parts, evaluations, time.perf_counter() - started)
     directory.write_summary(summary)
     report = write_report(directory.path)
+    for line in [*_conclusion(evaluations, recipe.seed), f"report: {report}"]:
+        progress.message(line)
     progress.finish({**summary, "report": str(report)})
     return RunResult(directory.path, summary, evaluations)
 
@@ -95,6 +97,22 @@ def _findings(parts: Parts) -> list[str]:
     ]
     if parts.sampler is not None:
         lines.append(f"engine: {parts.sampler.path_in_use}; ratios use the sampler's own log-probabilities")
+    return lines
+
+
+def _conclusion(evaluations: list[Evaluation], seed: int) -> list[str]:
+    """Accuracy and format rate on the held-out items, before and after, with the paired interval of the difference."""
+    if len(evaluations) < 2:
+        return []
+    lines = []
+    measures: tuple[tuple[str, Measure], ...] = (("accuracy", "correct"), ("format rate", "well_formed"))
+    for name, measure in measures:
+        found = compare(evaluations[0], evaluations[-1], measure, seed=seed)
+        lines.append(
+            f"held-out {name}: {found.before.estimate:.3f} -> {found.after.estimate:.3f}, difference "
+            f"{found.difference.estimate:+.3f}, 95 % interval [{found.difference.low:+.3f}, "
+            f"{found.difference.high:+.3f}], {found.items} items"
+        )
     return lines
 
 

@@ -95,13 +95,16 @@ class Parts:
         return self.format.prompt(task.prompt if task.messages is None else list(task.messages)).tokens
 
 
-def format_of(model: LanguageModel) -> Format:
-    """The chat format of a model's tokenizer; plain text where it has no template."""
+def format_of(model: LanguageModel, template: str) -> Format:
+    """The format that `ModelSpec.template` asks for: "plain", or the template the model was loaded with.
+
+    Raises InputError when there is no template and plain text was not asked for.
+    """
     configured = getattr(model.network, "generation_config", None)
     ends = getattr(configured, "eos_token_id", None)
     stop_ids = [ends] if isinstance(ends, int) else list(ends or ())
-    template = "auto" if model.tokenizer.chat_template else "plain"
-    return chat_format(model.tokenizer, template, stop_ids=stop_ids)
+    # a template from a file is the tokenizer's own by now: the loader has put it there
+    return chat_format(model.tokenizer, "plain" if template == "plain" else "auto", stop_ids=stop_ids)
 
 
 def assemble(recipe: Recipe, *, reward: UserReward | None = None, base: Path | None = None) -> Parts:
@@ -109,13 +112,15 @@ def assemble(recipe: Recipe, *, reward: UserReward | None = None, base: Path | N
 
     `reward` takes the place of the recipe's rewards; relative paths in the recipe are taken from `base`.
     """
+    if recipe.data.style == "text" and recipe.model.template != "plain":
+        raise InputError("data.style: text needs model.template: plain, since a chat template takes messages")
     if recipe.threads is not None:
         torch.set_num_threads(recipe.threads)
     declaration = METHODS[recipe.method].declare(recipe)
     tasks = build_tasks(recipe.data, seed=recipe.seed, demonstrations=not isinstance(recipe, RolloutRecipe), base=base)
     held_out = _held_out(recipe, tasks, base)
     policy = load_model(recipe.model, name="policy", seed=recipe.seed)
-    form = format_of(policy)
+    form = format_of(policy, recipe.model.template)
     passes = sum(p.passes for p in declaration.controller.phases)
     learner = Learner(
         policy, recipe.optimizer, recipe.learner, seed=recipe.seed,

@@ -194,8 +194,8 @@ def _inside(node: Any, path: KeyPath, depth: int) -> Any:
         return node.get(part)
     if not isinstance(part, int) or part >= len(node):
         raise InputError(
-            f"command line: {where} is a list of {len(node)}, so {dotted(path)} finds nothing in it; its first entry is "
-            f"{where}.0"
+            f"command line: {where} is a list of {len(node)}, so {dotted(path)} finds nothing in it; its first entry "
+            f"is {where}.0"
         )
     return node[part]
 

@@ -144,7 +144,8 @@ def suggestion(key: str, recipe: type[BaseModel], siblings: Sequence[str], metho
     if near := difflib.get_close_matches(name, siblings, n=1, cutoff=0.6):
         return f"did you mean {prefix}{near[0]}?"
     by_name: dict[str, str] = {other.rpartition(".")[2]: other for other in reversed(known)}
-    if near := difflib.get_close_matches(key, known, n=1, cutoff=0.7):
+    others = [other for other in known if not key.startswith(f"{other}.")]
+    if near := difflib.get_close_matches(key, others, n=1, cutoff=0.7):
         return f"did you mean {near[0]}?"
     if near := difflib.get_close_matches(name, by_name, n=1, cutoff=0.75):
         return f"did you mean {by_name[near[0]]}?"

@@ -86,7 +86,7 @@ def _measured(groups: list[Group]) -> dict[str, float]:
         "length": float(np.mean([len(n) for n in nodes])),
         "truncated": float(np.mean([n.meta.get("finish") != "stop" for n in nodes])),
         "sampled_nll": float(-np.concatenate([n.logprobs for n in nodes]).mean()),
-        **(components if len(components) > 1 else {}),
+        **components,
     }
 
 

@@ -40,8 +40,9 @@ class Speaker:
     """A model with its format and an engine. Loads without gradients."""
 
     def __init__(self, model: LanguageModel | ModelSpec, *, max_rows: int = 64) -> None:
+        template = model.template if isinstance(model, ModelSpec) else "auto"
         self.model = load_model(model, train=False) if isinstance(model, ModelSpec) else model
-        self.format: Format = format_of(self.model)
+        self.format: Format = format_of(self.model, template)
         self.engine = LocalEngine(self.model, max_rows=max_rows)
 
     def params(self, spec: SamplingSpec) -> SamplingParams:

@@ -89,7 +89,8 @@ class _Probe:
         watched = [Row(request, 0) for request in self._requests[:2]]
         others = [Row(self._requests[2], i) for i in range(count - 2)]
         for i, row in enumerate((*watched, *others)):
-            row.append((5 + 7 * i) % self.model.vocab_size, 0.0, 0, None)
+            other = 11 * count + 3 if last and i > 1 else 5  # not the same company each time
+            row.append((other + 7 * i) % self.model.vocab_size, 0.0, 0, None)
         self._runner.enter([*others, *watched] if last else [*watched, *others])
         trail: Trail = []
         rows = self._runner.rows()

@@ -35,8 +35,12 @@ class Runner(Protocol):
         """Feed each placed row its last token: the rows and the logits [rows, V] of their next ones."""
         ...
 
+    def held(self, rows: Sequence[Row]) -> int:
+        """Bytes that the caches of these rows will take once they have left."""
+        ...
+
     def leave(self, rows: Sequence[Row]) -> list[Cache | None]:
-        """Take rows out, placed or not; what is cached of each."""
+        """Take rows out, placed or not; what is cached of each, None where there is no memory for it."""
         ...
 
     def trim(self) -> None:
@@ -77,6 +81,10 @@ class PlainRunner:
         """See Runner."""
         rows = list(self._rows)
         return rows, self._next([[*row.request.history, *row.tokens] for row in rows])
+
+    def held(self, rows: Sequence[Row]) -> int:
+        """See Runner. Nothing is cached."""
+        return 0
 
     def leave(self, rows: Sequence[Row]) -> list[Cache | None]:
         """See Runner."""

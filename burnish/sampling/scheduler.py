@@ -115,13 +115,16 @@ class Scheduler:
             free -= request.n
         return batch
 
-    def _room(self, batch: list[Request]) -> bool:
-        """Whether the batch fits beside the rows in flight, all at their greatest lengths. Sessions at rest make way."""
-        ledger, need = self.runner.ledger, self.runner.need(batch)
+    def _room(self, batch: list[Request], more: int = 0) -> bool:
+        """Whether a batch and `more` bytes fit beside the rows in flight, all rows at their greatest lengths.
+
+        Sessions at rest make way, the oldest first.
+        """
+        ledger, need = self.runner.ledger, self.runner.need(batch) + more
         if ledger.used + need <= ledger.limit:
             return True
         self.runner.trim()
-        need = self.runner.need(batch)
+        need = self.runner.need(batch) + more
         in_use = {id(request.cache) for request in (*batch, *self.queue)}
         for session in list(self.sessions.values()):
             if ledger.used + need <= ledger.limit:
@@ -170,6 +173,7 @@ class Scheduler:
         if not ended:
             return
         gone = {row for row, _ in ended}
+        self._room([], self.runner.held(list(gone)))
         caches = self.runner.leave([row for row, _ in ended])
         if not gone <= self.active:
             self.ready = deque(row for row in self.ready if row not in gone)
@@ -179,7 +183,7 @@ class Scheduler:
             self.sessions[self._made] = session
             self._made += 1
             row.request.complete(row, row.completion(finish, session))
-        self._room([])  # what the new sessions took may be needed by the rows in flight
+        self._room([])  # the rows in flight may need what the new sessions took
 
     def cancel(self, chosen: Sequence[Request]) -> None:
         """End requests with what they have."""

@@ -143,6 +143,10 @@ class SharedRunner:
             for row in some:
                 row.place = (pool, pool.add(row.request.cache, row))
 
+    def held(self, rows: Sequence[Row]) -> int:
+        """See Runner."""
+        return sum(row.place[1].length for row in rows if row.place is not None) * self.shape.token_bytes
+
     def leave(self, rows: Sequence[Row]) -> list[Cache | None]:
         """See Runner."""
         caches: list[Cache | None] = []

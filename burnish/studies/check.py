@@ -113,7 +113,7 @@ def sampler_gap(speaker: Speaker, *, samples: int, max_tokens: int, seed: int = 
     limit = speaker.model.context_length
     room = max_tokens if limit is None else max(1, min(max_tokens, limit // 4))
     params = speaker.params(SamplingSpec(max_tokens=room))
-    context = Context(speaker.engine, speaker.format, params, seed, Meter())  # pyright: ignore[reportArgumentType]
+    context = Context(speaker.engine, speaker.format, params, seed, Meter())
 
     async def drawn() -> list:
         return list(await asyncio.gather(*(context.sample(task, samples) for task in tasks)))

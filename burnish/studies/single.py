@@ -37,7 +37,7 @@ def evaluate_model(
 
     return asyncio.run(
         evaluate(
-            speaker.engine,  # pyright: ignore[reportArgumentType]
+            speaker.engine,
             tasks,
             render=render,
             text=speaker.decode,

@@ -234,8 +234,12 @@ def test_a_wrong_override_is_refused(tmp_path: Path, overrides: list[str], messa
             "there is no key rewards.tolerence; did you mean",
         ),
         (
-            GRPO.replace("{kind: numeric}", "[{kind: format, x: 1}]"),
-            "there is no key rewards.0.x; rewards.0 has: weight",
+            GRPO.replace("{kind: numeric}", "[{kind: format, unit: 1}]"),
+            "there is no key rewards.0.unit; rewards.0 has: weight, name, kind, fractions",
+        ),
+        (
+            GRPO.replace("kind: numeric", "kind: numeric, function: f"),
+            "rewards.function belongs to kind function, and this is of kind numeric; remove it",
         ),
         (
             SFT + "samples_per_prompt: 8",

@@ -174,3 +174,20 @@ def test_what_a_user_is_told(model: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="context"):
         train(grpo(model, data={"path": str(data)}), out=tmp_path / "long", reward=dense)
     assert not (tmp_path / "x").exists()
+
+
+def test_a_tokenizer_without_a_template_needs_plain_text_asked_for(tmp_path: Path) -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = None
+    tiny_network("llama").save_pretrained(tmp_path / "base")
+    tokenizer.save_pretrained(tmp_path / "base")
+    with pytest.raises(InputError, match="no chat template: set template: plain"):
+        train(grpo(tmp_path / "base"), out=tmp_path / "x", reward=dense)
+    plain = {"model": {"path": str(tmp_path / "base"), "template": "plain"}, "steps": 1}
+    text = {"family": {"kind": "arithmetic", "count": 8}, "style": "text"}
+    out = train(grpo(tmp_path / "base", data=text, **plain), out=tmp_path / "run", reward=dense).out
+    [group, _] = read_groups(out / "traces" / "step-000001.parquet")
+    prompt = tokenizer.decode(group.members[0].trace.nodes[0].tokens)
+    assert prompt.endswith("=") and prompt[0].isdigit()
+    with pytest.raises(InputError, match="needs model.template: plain"):
+        train(grpo(tmp_path / "base", data=text), out=tmp_path / "y", reward=dense)
