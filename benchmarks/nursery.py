@@ -30,7 +30,7 @@ def pass_rates(model: str, recipe: str, *, samples: int = 8, seed: int = 0) -> d
         raise InputError(f"{recipe} has no `evaluation`, so it names no held-out tasks")
     tasks = build_tasks(spec.data, seed=seed)
     policy = load_model(ModelSpec(path=model, dtype="float32"), train=False)
-    form, check, engine = format_of(policy), NumericReward(spec.correct), LocalEngine(policy, max_rows=256)
+    form, check, engine = format_of(policy, "auto"), NumericReward(spec.correct), LocalEngine(policy, max_rows=256)
 
     def text(tokens: object) -> str:
         return policy.tokenizer.decode(tokens, skip_special_tokens=True)

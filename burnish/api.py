@@ -13,7 +13,7 @@ from typing import Any
 from burnish.methods.recipe import Recipe
 from burnish.running.assemble import Parts, assemble
 from burnish.running.config import load_recipe, recipe_from_mapping, resolved_yaml
-from burnish.running.directory import RunDirectory
+from burnish.running.directory import RunDirectory, fresh_directory
 from burnish.running.loop import run_loop, save_policy
 from burnish.running.progress import Progress, QuietProgress
 from burnish.studies.evaluation import Evaluation, Measure, compare
@@ -36,24 +36,30 @@ def train(
     out: str | Path | None = None,
     reward: Callable[..., Any] | None = None,
     progress: Progress | None = None,
+    name: str | None = None,
     base: Path | None = None,
     **keys: Any,
 ) -> RunResult:
     """Run a recipe: a path to a YAML file, or a Recipe.
 
-    `out` is a new run directory (by default runs/<recipe>-<seed>, numbered when taken). `reward` is a function
-    `reward(completions, **columns) -> list[float | None]` used in place of the recipe's rewards. Further keyword
-    arguments set recipe keys, nested ones with two underscores for the dot: `optimizer__lr=1e-5`. Relative paths in a
-    recipe file are taken from the current folder. Raises InputError for anything wrong in the recipe or the data, and
-    RunError when the run fails.
+    `out` is a new run directory: by default runs/NAME-SEED, numbered when taken, where `name` is the recipe's. `reward`
+    is a function `reward(completions, **columns) -> list[float | None]` used in place of the recipe's rewards.
+    Further keyword arguments set recipe keys, nested ones with two underscores for the dot: `optimizer__lr=1e-5`.
+    Relative paths in a recipe are taken from `base`, the current folder by default. Raises InputError for anything
+    wrong in the recipe or the data, and RunError when the run fails.
     """
-    name = "run" if isinstance(recipe, Recipe) else Path(recipe).stem
+    name = name or ("run" if isinstance(recipe, Recipe) else Path(recipe).stem)
     overrides = [f"{key.replace('__', '.')}={json.dumps(value)}" for key, value in keys.items()]
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(recipe, overrides)
     elif overrides:
         recipe = recipe_from_mapping(recipe.model_dump(mode="json"), overrides)
-    return asyncio.run(_train(recipe, name, _fresh(out, name, recipe.seed), reward, progress or QuietProgress(), base))
+    directory = fresh_directory(Path("runs"), f"{name}-{recipe.seed}") if out is None else Path(out)
+    try:
+        return asyncio.run(_train(recipe, name, directory, reward, progress or QuietProgress(), base))
+    finally:
+        if out is None and not any(directory.iterdir()):
+            directory.rmdir()  # the run was refused before it wrote anything
 
 
 async def _train(
@@ -77,14 +83,6 @@ async def _train(
         progress.message(line)
     progress.finish({**summary, "report": str(report)})
     return RunResult(directory.path, summary, evaluations)
-
-
-def _fresh(out: str | Path | None, name: str, seed: int) -> Path:
-    if out is not None:
-        return Path(out)
-    base = Path("runs") / f"{name}-{seed}"
-    candidates = [base, *(base.with_name(f"{base.name}-{n}") for n in range(2, 10_000))]
-    return next(path for path in candidates if not path.exists())
 
 
 def _findings(parts: Parts) -> list[str]:

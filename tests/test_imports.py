@@ -99,7 +99,7 @@ def test_every_import_is_declared() -> None:
 
 
 def test_every_import_of_the_tests_is_declared() -> None:
-    allowed = _declared(extras=True) | set(sys.stdlib_module_names) | {"burnish", "tests"}
+    allowed = _declared(extras=True) | set(sys.stdlib_module_names) | {"burnish", "tests", "benchmarks"}
     undeclared = {
         f"{path.relative_to(ROOT)}: {name}"
         for path in (ROOT / "tests").rglob("*.py")

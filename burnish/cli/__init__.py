@@ -6,6 +6,7 @@ torch before a command needs it.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -26,6 +27,8 @@ app.registered_commands.sort(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit. Burnish's own errors become one paragraph; others keep their traceback."""
+    # transformers would draw a bar for every load; HF_HUB_DISABLE_PROGRESS_BARS=0 brings it back, for large downloads
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
         app(args=None if arguments is None else list(arguments), prog_name="burnish")
     except BurnishError as error:

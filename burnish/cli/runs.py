@@ -26,45 +26,22 @@ def train(
     from burnish.running.progress import make_progress
 
     loaded = load_recipe(recipe, overrides or ())
-    directory = out or fresh_directory(Path("runs"), f"{_run_name(recipe)}-{loaded.seed}")
     from burnish.api import train as run_training
 
     with make_progress("json" if as_json else "quiet" if quiet else "auto", Console()) as progress:
-        try:
-            result = run_training(loaded, out=directory, progress=progress)
-        finally:
-            if out is None and directory.is_dir() and not any(directory.iterdir()):
-                directory.rmdir()  # the run was refused before it wrote anything
+        result = run_training(loaded, name=_run_name(recipe), out=out, progress=progress)
     if as_json:
         print(json.dumps({"event": "result", "out": str(result.out), "summary": result.summary}, default=str))
         return
-    for key, value in result.summary.items():
-        if isinstance(value, (str, int, float)):
-            print(printable(f"{key}: {value:.4g}" if isinstance(value, float) else f"{key}: {value}"))
+    if quiet and result.evaluations:
+        for when, evaluation in (("before", result.evaluations[0]), ("after", result.evaluations[-1])):
+            print(f"held-out {when}: {json.dumps(evaluation.summary())}")
     print(f"run: {result.out}")
 
 
 def _run_name(recipe: Path) -> str:
-    """The recipe's name; a recipe in a folder of recipes/ keeps the folder's, and config.yaml of a run the run's."""
-    stem = recipe.stem
-    parent = recipe.resolve().parent.name
-    return parent if stem == "config" else stem if parent in ("recipes", "") else f"{parent}-{stem}"
-
-
-def fresh_directory(parent: Path, name: str) -> Path:
-    """A new folder `name` in `parent`, or `name-2`, `name-3`, ... when it is taken; made here, so it stays ours."""
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        for number in range(1, 100_000):
-            path = parent / (name if number == 1 else f"{name}-{number}")
-            try:
-                path.mkdir()
-            except FileExistsError:
-                continue
-            return path
-    except OSError as error:
-        raise InputError(f"no run directory can be made in {parent} ({error.strerror}); give one with --out") from None
-    raise InputError(f"{parent} holds too many runs called {name}; give a run directory with --out")
+    """The recipe's name; a run's config.yaml goes by the name of the run."""
+    return recipe.resolve().parent.name if recipe.stem == "config" else recipe.stem
 
 
 @app.command()

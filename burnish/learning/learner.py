@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 import torch
@@ -56,7 +58,7 @@ class Learner:
             raise InputError(f"model {model.name!r} has no parameter that requires a gradient: nothing to train")
         self.optimizer = make_optimizer(self.optimizer_spec, self.masters.parameters.values(), self._rate())
         if self.layout.gradient_checkpointing:
-            _checkpoint_layers(model.network)
+            _checkpoint_layers(model)
 
     # -- updating ------------------------------------------------------------------------------------------------
 
@@ -133,7 +135,7 @@ class Learner:
             if objective.token_scope or len(laid_out) == 1:
                 for batch in laid_out:
                     statistics = token_statistics(self.model, batch, step, objective.needs)
-                    _backward(objective.loss(statistics, batch.tokens))
+                    objective.loss(statistics, batch.tokens).backward()
             else:
                 self._accumulate_wide(objective, laid_out, step)
         return objective.record()
@@ -153,7 +155,7 @@ class Learner:
         for batch in batches:
             statistics = token_statistics(self.model, batch, step, objective.needs)
             terms = [(coefficients[n][batch.tokens] * statistics[n]).sum() for n in coefficients]
-            _backward(torch.stack(terms).sum())
+            torch.stack(terms).sum().backward()
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -177,20 +179,18 @@ class Learner:
         load_optimizer_state(self.optimizer, list(self.masters.parameters), tensors)
 
 
-def _backward(loss: Tensor) -> None:
-    """Tensor.backward would suspend `LanguageModel.numerics` for the layers that are recomputed; this does not."""
-    torch.autograd.backward(loss)
-
-
-def _checkpoint_layers(network: nn.Module) -> None:
+def _checkpoint_layers(model: LanguageModel) -> None:
     """Turn on transformers' layer recomputation, which asks for train mode, with every dropout left off."""
-    network.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})  # type: ignore[operator]
+    network: Any = model.network
+    # a backward pass suspends function modes, so the layers that it recomputes need theirs given anew
+    contexts = {"use_reentrant": False, "context_fn": lambda: (nullcontext(), model.numerics())}
+    network.activation_checkpointing_enable(activation_checkpointing_kwargs=contexts)
     network.train()
     for module in network.modules():
         if isinstance(module, (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)):
             module.eval()
         if isinstance(getattr(module, "attention_dropout", None), float):
-            module.attention_dropout = 0.0  # type: ignore[assignment]
+            module.attention_dropout = 0.0
 
 
 def _merge(records: list[dict[str, float]]) -> dict[str, float]:

@@ -19,6 +19,22 @@ from burnish.traces.files import atomic_write
 from burnish.traces.store import write_groups
 
 
+def fresh_directory(parent: Path, name: str) -> Path:
+    """A new folder `name` in `parent`, or `name-2`, `name-3`, ... when it is taken; made here, so it stays ours."""
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for number in range(1, 100_000):
+            path = parent / (name if number == 1 else f"{name}-{number}")
+            try:
+                path.mkdir()
+            except FileExistsError:
+                continue
+            return path
+    except OSError as error:
+        raise InputError(f"no run directory can be made in {parent} ({error.strerror}); give one with --out") from None
+    raise InputError(f"{parent} holds too many runs called {name}; give a run directory with --out")
+
+
 class RunDirectory:
     """Writes a new run's files. Raises InputError when the directory already holds a run."""
 

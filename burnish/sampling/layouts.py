@@ -205,7 +205,7 @@ class _PoolStep:
             scores = softcap * torch.tanh(scores / softcap)
         mask = self.mask(window)
         if mask is not None:
-            scores = scores + mask
+            scores += mask
         weights = _softmax(scores)
         output = torch.bmm(weights[..., self.shared_width :].flatten(0, 1), values).unflatten(0, (self.rows, -1))
         for sharing in self.sharing:
@@ -219,15 +219,15 @@ class _PoolStep:
             return _stacked(query, self.sharing[0].block.keys[layer].transpose(2, 3))
         scores = query.new_zeros(*query.shape[:3], self.shared_width)
         for sharing in self.sharing:
-            stacked = _stacked(query[sharing.gather], sharing.block.keys[layer].transpose(2, 3))
-            scores[sharing.rows, ..., : sharing.block.width] = stacked[sharing.place]
+            stacked = _stacked(query.index_select(0, sharing.gather), sharing.block.keys[layer].transpose(2, 3))
+            scores[sharing.rows, ..., : sharing.block.width] = stacked.index_select(0, sharing.place)
         return scores
 
     def _shared_output(self, sharing: Sharing, values: Tensor, weights: Tensor) -> Tensor:
         weights = weights[..., : sharing.block.width]
         if sharing.whole:
             return _stacked(weights, values)
-        return _stacked(weights[sharing.gather], values)[sharing.place]
+        return _stacked(weights.index_select(0, sharing.gather), values).index_select(0, sharing.place)
 
 
 def _stacked(rows: Tensor, matrices: Tensor) -> Tensor:

@@ -164,8 +164,8 @@ def test_a_resolved_file_reads_the_rows_that_the_recipe_reads(tmp_path: Path) ->
 
 def test_overrides_change_keys_and_write_out_short_forms(tmp_path: Path) -> None:
     recipe: Any = _load(
-        tmp_path, GRPO, "optimizer.lr=1e-5", "data.family.digits=[2,3]", "rewards.tolerance=0.5", "model.adapter.rank=4",
-        "evaluation.data.family=arithmetic", "seed=7", "model.path=a=b",
+        tmp_path, GRPO, "optimizer.lr=1e-5", "data.family.digits=[2,3]", "rewards.tolerance=0.5",
+        "model.adapter.rank=4", "evaluation.data.family=arithmetic", "seed=7", "model.path=a=b",
     )  # fmt: skip
     assert recipe.optimizer.lr == 1e-5 and recipe.data.family.digits == (2, 3)
     assert recipe.rewards.rewards[0].tolerance == 0.5 and recipe.model.adapter.rank == 4

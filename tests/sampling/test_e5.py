@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from burnish.models.adapters import attach_adapter
 from burnish.models.language_model import LanguageModel
 from burnish.models.loading import load_model
-from burnish.models.spec import ModelSpec
+from burnish.models.spec import LoraSpec, ModelSpec
 from burnish.sampling import LocalEngine, SamplingParams
 from burnish.sampling.layouts import DecodeLayout
 from tests.sampling.reference import gap, together
-from tests.tiny import SHAREABLE, UNSHAREABLE, tiny_model
+from tests.tiny import SHAREABLE, UNSHAREABLE, tiny_model, tiny_network, tiny_tokenizer
 
 PROMPTS = [[5, 9, 3, 3, 17, 40, 21, 8, 2, 11, 60], [7, 7, 1], [30, 31, 32, 33, 34, 35, 36]]
 PARAMS = [
@@ -88,6 +89,20 @@ def test_greedy_decoding_is_that_of_generate(architecture: str) -> None:
     assert completion.greedy and completion.finish == "length"
     assert completion.tokens.tolist() == theirs[0, len(PROMPTS[0]) :].tolist()
     assert gap(model, PROMPTS[0], completion, SamplingParams(20, temperature=0)) < BOUND
+
+
+def test_an_unmerged_adapter_is_sampled_with() -> None:
+    network = attach_adapter(tiny_network("qwen3"), LoraSpec(rank=4), train=True, seed=0)
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if "lora_B" in name:  # zero at first, which would hide an adapter left out
+                parameter.copy_(0.3 * torch.sin(torch.arange(parameter.numel()).view_as(parameter)))
+    model = LanguageModel(network, tiny_tokenizer())
+    engine = LocalEngine(model)
+    completions = engine.sample_sync(PROMPTS[0], SamplingParams(12), n=3, seed=1, task=1)
+    assert max(gap(model, PROMPTS[0], c, SamplingParams(12)) for c in completions) < BOUND
+    with model.without_adapter():
+        assert min(gap(model, PROMPTS[0], c, SamplingParams(12)) for c in completions) > 100 * BOUND
 
 
 def test_a_double_precision_model_is_exact_to_the_last_digits_of_the_record() -> None:
