@@ -16,7 +16,7 @@ from burnish.errors import InputError, PromiseError
 from burnish.losses.build import SAMPLER_LOGPROB
 from burnish.losses.reductions import Incidence
 from burnish.losses.term import Term
-from burnish.traces import Group, Node, Span, Trace
+from burnish.traces import Group, Node, SignalKind, Span, Trace
 
 Floats = npt.NDArray[np.float64]
 
@@ -94,6 +94,7 @@ def collect(groups: Sequence[Group], terms: Sequence[Term]) -> StepTokens:
             node = span.trace.nodes[node_index]
             key = (id(span.trace), node_index)
             if key not in index_of:
+                _check_authors(span.trace, node_index, terms)
                 tree.nodes.append(node_index)
                 trained = _present(node, streams)
                 index_of[key] = np.where(trained, count + np.cumsum(trained) - 1, -1)
@@ -115,6 +116,22 @@ def collect(groups: Sequence[Group], terms: Sequence[Term]) -> StepTokens:
         np.array(sequence_group, dtype=np.int64),
     )
     return _assemble(list(trees.values()), places, incidence, columns, terms)
+
+
+def _check_authors(trace: Trace, node_index: int, terms: Sequence[Term]) -> None:
+    """Promise E7 once more: whoever wrote the signal, a policy gradient sits on the learner's own tokens alone."""
+    node = trace.nodes[node_index]
+    for term in terms:
+        signal = node.signals.get(term.stream)
+        if not term.policy or signal is None:
+            continue
+        foreign = ~np.isnan(signal.values) & ~trace.sampled_by(node_index, term.learner)
+        if signal.kind is not SignalKind.POLICY or foreign.any():
+            raise PromiseError(
+                f"E7: term {term.name!r} is a policy gradient of model {term.learner!r}, but signal {term.stream!r} "
+                f"on node {node_index} of trace {trace.id!r} is of kind {signal.kind.value!r} or sits on tokens that "
+                "the model did not sample"
+            )
 
 
 def _present(node: Node, streams: Sequence[str]) -> npt.NDArray[np.bool_]:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from burnish.errors import InputError, RunError
 from burnish.learning.collect import StepTokens, collect
@@ -53,7 +54,9 @@ class Learner:
         self.seed = seed
         self.total_steps = total_steps
         self.steps_taken = 0
-        self.masters = Masters(model.network)
+        if self.optimizer_spec.schedule != "constant" and not (self.optimizer_spec.decay_steps or total_steps):
+            raise InputError(f"schedule {self.optimizer_spec.schedule!r} needs an end: set decay_steps or total_steps")
+        self.masters = Masters.of(model.network)
         if not self.masters.parameters:
             raise InputError(f"model {model.name!r} has no parameter that requires a gradient: nothing to train")
         self.optimizer = make_optimizer(self.optimizer_spec, self.masters.parameters.values(), self._rate())
@@ -67,8 +70,8 @@ class Learner:
 
         Returns the mean over optimizer steps of the loss, each term, the gradient norm before clipping, the learning
         rate and the terms' diagnostics, and the sum of trained tokens. A part of the batch without any trained token
-        takes no optimizer step. Raises RunError when the loss or the gradient is not finite; the weights are then
-        as they were.
+        takes no optimizer step. Raises RunError when the loss or the gradient of an optimizer
+        step is not finite; that step is then not taken.
         """
         terms = [t for t in terms if t.learner == self.model.name]
         if not terms:
@@ -82,6 +85,7 @@ class Learner:
 
     def gradients(self, groups: Sequence[Group], terms: Sequence[Term]) -> dict[str, Tensor]:
         """The gradient of one optimizer step over all `groups` by parameter name, without taking the step."""
+        terms = [t for t in terms if t.learner == self.model.name]
         self.masters.clear_gradients()
         self._accumulate(collect(groups, terms), terms)
         result = {n: p.grad.clone() for n, p in self.masters.parameters.items() if p.grad is not None}
@@ -99,6 +103,8 @@ class Learner:
     def _optimizer_step(self, step: StepTokens, terms: Sequence[Term]) -> dict[str, float]:
         self.masters.clear_gradients()
         record = self._accumulate(step, terms)
+        if all(parameter.grad is None for parameter in self.masters.parameters.values()):
+            raise RunError(f"optimizer step {self.steps_taken}: no parameter of {self.model.name!r} got a gradient")
         record["grad_norm"] = clip_global_norm(self.masters.parameters.values(), self.optimizer_spec.clip_norm)
         if not (math.isfinite(record["loss"]) and math.isfinite(record["grad_norm"])):
             self.masters.clear_gradients()
@@ -129,13 +135,17 @@ class Learner:
             self.layout.micro_batch_tokens,
             share=self.layout.share_prefixes and self.model.sharing,
             packing=self.layout.packing,
+            padded=not self.model.sharing,
         )
         laid_out = [MicroBatch.lay_out(pieces, self.model.device) for pieces in batches]
         with self.model.numerics():
             if objective.token_scope or len(laid_out) == 1:
                 for batch in laid_out:
                     statistics = token_statistics(self.model, batch, step, objective.needs)
-                    objective.loss(statistics, batch.tokens).backward()
+                    # in flat order, which the incidence of a wider scope goes by
+                    order = torch.argsort(batch.tokens)
+                    in_order = {name: values[order] for name, values in statistics.items()}
+                    objective.loss(in_order, batch.tokens[order]).backward()
             else:
                 self._accumulate_wide(objective, laid_out, step)
         return objective.record()
@@ -180,17 +190,18 @@ class Learner:
 
 
 def _checkpoint_layers(model: LanguageModel) -> None:
-    """Turn on transformers' layer recomputation, which asks for train mode, with every dropout left off."""
+    """Turn on transformers' layer recomputation, which asks for layers in train mode, with every dropout left off."""
     network: Any = model.network
+    network.eval()
     # a backward pass suspends function modes, so the layers that it recomputes need theirs given anew
     contexts = {"use_reentrant": False, "context_fn": lambda: (nullcontext(), model.numerics())}
     network.activation_checkpointing_enable(activation_checkpointing_kwargs=contexts)
-    network.train()
-    for module in network.modules():
-        if isinstance(module, (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)):
-            module.eval()
-        if isinstance(getattr(module, "attention_dropout", None), float):
-            module.attention_dropout = 0.0
+    for layer in network.modules():
+        if isinstance(layer, GradientCheckpointingLayer):
+            layer.training = True  # this flag alone: its parts stay in eval mode
+            for name, value in vars(layer).items():
+                if "drop" in name and isinstance(value, float):
+                    setattr(layer, name, 0.0)  # dropout that a layer applies by itself
 
 
 def _merge(records: list[dict[str, float]]) -> dict[str, float]:

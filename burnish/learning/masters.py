@@ -8,6 +8,8 @@ two full sets of gradients. A float32 or float64 model is its own master.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +18,9 @@ _LOW = (torch.bfloat16, torch.float16)
 
 
 class Masters:
-    """The trained parameters of a network by name, in the precision the optimizer works in."""
+    """The trained parameters of a network by name, in the precision the optimizer works in. Get them with `of`."""
+
+    _known: ClassVar[WeakKeyDictionary[nn.Module, Masters]] = WeakKeyDictionary()
 
     def __init__(self, network: nn.Module) -> None:
         self.compute = {n: p for n, p in network.named_parameters() if p.requires_grad}
@@ -28,6 +32,15 @@ class Masters:
                 parameter.register_post_accumulate_grad_hook(_adder(master))
             else:
                 self.parameters[name] = parameter
+
+    @classmethod
+    def of(cls, network: nn.Module) -> Masters:
+        """The network's masters. There is one set: a second would lose its gradients to the first."""
+        found = cls._known.get(network)
+        trained = {n: p for n, p in network.named_parameters() if p.requires_grad}
+        if found is None or {id(p) for p in found.compute.values()} != {id(p) for p in trained.values()}:
+            found = cls._known[network] = cls(network)
+        return found
 
     @property
     def separate(self) -> bool:

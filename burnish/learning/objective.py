@@ -19,6 +19,8 @@ class _Folded:
     """A term with its tokens and weights over the whole optimizer step."""
 
     term: Term
+    name: str
+    """The term's name, numbered when an earlier term has the same."""
     mine: Tensor
     """Which of the step's tokens belong to the term, bool [M]."""
     weights: Tensor
@@ -35,7 +37,9 @@ class Objective:
         self.needs: frozenset[Need] = frozenset().union(*(t.needs for t in terms))
         self.token_scope = all(t.scope == "token" for t in terms)
         self._signals = {name: torch.from_numpy(values).to(device) for name, values in step.signals.items()}
-        self._folded = [self._fold(term, device) for term in terms]
+        self._folded: list[_Folded] = []
+        for term in terms:
+            self._folded.append(self._fold(term, device))
         self._sums: dict[str, float] = {}
 
     def _fold(self, term: Term, device: torch.device) -> _Folded:
@@ -45,8 +49,10 @@ class Objective:
         weights[mine] = term.coefficient * fold(
             term.reduction, self.step.incidence.select(mine), weight=stream[mine], constant=term.constant
         )
+        same = sum(part.term.name == term.name for part in self._folded)
+        name = term.name if not same else f"{term.name}_{same + 1}"
         return _Folded(
-            term, torch.from_numpy(mine).to(device), torch.from_numpy(weights).to(device), self.step.incidence
+            term, name, torch.from_numpy(mine).to(device), torch.from_numpy(weights).to(device), self.step.incidence
         )
 
     def loss(self, statistics: dict[str, Tensor], tokens: Tensor) -> Tensor:
@@ -80,10 +86,11 @@ class Objective:
         return part.incidence.select(keep)
 
     def _add(self, part: _Folded, value: float, diagnostics: dict[str, Tensor]) -> None:
-        name = f"loss/{part.term.name}"
+        name = f"loss/{part.name}"
         self._sums[name] = self._sums.get(name, 0.0) + value
         count = int(part.mine.sum())
         for key, values in diagnostics.items():
+            key = key if part.name == part.term.name else f"{part.name}/{key}"
             self._sums[key] = self._sums.get(key, 0.0) + float(values.double().sum()) / count
 
     def record(self) -> dict[str, float]:

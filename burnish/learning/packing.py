@@ -37,7 +37,8 @@ def cut(tree: Tree, budget: int, share: bool) -> list[Piece]:
     done: set[int] = set()
     current: dict[int, None] = {}
     size = 0
-    leaves = list(dict.fromkeys(tree.leaves))
+    # leaves of one root together, so that a trace with several roots is a forest of whole trees
+    leaves = sorted(dict.fromkeys(tree.leaves), key=lambda leaf: tree.trace.path(leaf)[0])
     for position, leaf in enumerate(leaves):
         path = tree.trace.path(leaf)
         new = [n for n in path if n not in current]
@@ -54,24 +55,34 @@ def cut(tree: Tree, budget: int, share: bool) -> list[Piece]:
     return pieces
 
 
-def pack(step: StepTokens, budget: int, *, share: bool = True, packing: bool = True) -> list[list[Piece]]:
+def pack(
+    step: StepTokens, budget: int, *, share: bool = True, packing: bool = True, padded: bool = False
+) -> list[list[Piece]]:
     """Micro-batches of pieces, each of at most `budget` tokens unless a single path is longer.
 
-    Pieces keep their order; a piece that trains nothing is left out.
+    With `padded` the rows of a micro-batch are padded to the longest, and the padding counts. A piece that trains
+    nothing is left out.
     """
+    pieces = [
+        piece
+        for tree in step.trees
+        for piece in cut(tree, budget, share)
+        if any(len(tree.trained[n][0]) for n in piece.trains)
+    ]
+    if padded:
+        pieces.sort(key=len)
     batches: list[list[Piece]] = []
-    room = 0
-    for tree in step.trees:
-        for piece in cut(tree, budget, share):
-            if not any(len(tree.trained[n][0]) for n in piece.trains):
-                continue
-            if batches and packing and len(piece) <= room:
-                batches[-1].append(piece)
-                room -= len(piece)
-            else:
-                batches.append([piece])
-                room = budget - len(piece)
+    for piece in pieces:
+        if batches and packing and _cost([*batches[-1], piece], padded) <= budget:
+            batches[-1].append(piece)
+        else:
+            batches.append([piece])
     return batches
+
+
+def _cost(pieces: Sequence[Piece], padded: bool) -> int:
+    """Tokens computed for some pieces together."""
+    return max(map(len, pieces)) * len(pieces) if padded else sum(map(len, pieces))
 
 
 @dataclass
@@ -120,7 +131,8 @@ class MicroBatch:
         return cls(forest, *arrays)
 
     def hidden(self, model: LanguageModel) -> Tensor:
-        """Hidden states [m, H] that predict the trained tokens."""
+        """Hidden states [m, H] that predict the trained tokens. Raises InputError when a path exceeds the context."""
+        model.check_length(max(s.position + len(s) for s in self.forest.slots))
         if model.sharing:
             states = model.hidden(self.forest.tokens, self.forest.positions, self.forest)
         else:

@@ -66,7 +66,11 @@ def score(
     tokens = collect(groups, [term])
     values: dict[Need, npt.NDArray[np.float64]] = {name: np.full(len(tokens), np.nan) for name in want}
     batches = pack(
-        tokens, layout.micro_batch_tokens, share=layout.share_prefixes and model.sharing, packing=layout.packing
+        tokens,
+        layout.micro_batch_tokens,
+        share=layout.share_prefixes and model.sharing,
+        packing=layout.packing,
+        padded=not model.sharing,
     )
     with torch.no_grad():
         for pieces in batches:

@@ -8,7 +8,9 @@ from functools import singledispatch
 from burnish.errors import InputError
 from burnish.losses import functions
 from burnish.losses.spec import CrossEntropySpec, EntropySpec, PolicyGradientSpec, ReferenceKlSpec, TermSpec
-from burnish.losses.term import Term, TermValues, TokenView
+from burnish.losses.term import Need, Term, TermValues, TokenView
+
+_RATIO: frozenset[Need] = frozenset({"policy_logprob"})
 
 SAMPLER_LOGPROB = "sampler_logprob"
 """Signal name of the behaviour log-probability stored with each sampled token."""
@@ -58,7 +60,9 @@ def _policy_gradient(spec: PolicyGradientSpec) -> Term:
         return TermValues(loss, {"clipped_share": share, "sampler_gap": gap})
 
     reads = tuple(dict.fromkeys((old_name, SAMPLER_LOGPROB)))
-    return Term("policy_gradient", spec.stream, values, frozenset({"policy_logprob"}), reads, **_common(spec))  # type: ignore[arg-type]
+    return Term(
+        "policy_gradient", spec.stream, values, frozenset({"policy_logprob"}), reads, policy=True, **_common(spec)
+    )  # type: ignore[arg-type]
 
 
 @build.register
@@ -83,7 +87,7 @@ def _reference_kl(spec: ReferenceKlSpec) -> Term:
         return TermValues(loss, {"reference_kl": functions.kl_k3(logprob.detach(), ref)})
 
     reads = (reference, SAMPLER_LOGPROB)
-    return Term("reference_kl", spec.stream, values, frozenset({"policy_logprob"}), reads, **_common(spec))  # type: ignore[arg-type]
+    return Term("reference_kl", spec.stream, values, _RATIO, reads, policy=True, **_common(spec))  # type: ignore[arg-type]
 
 
 @build.register
@@ -91,4 +95,4 @@ def _entropy(spec: EntropySpec) -> Term:
     def values(view: TokenView) -> TermValues:
         return TermValues(-view["policy_entropy"])
 
-    return Term("entropy", spec.stream, values, frozenset({"policy_entropy"}), **_common(spec))  # type: ignore[arg-type]
+    return Term("entropy", spec.stream, values, frozenset({"policy_entropy"}), policy=True, **_common(spec))  # type: ignore[arg-type]

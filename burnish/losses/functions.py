@@ -23,9 +23,14 @@ def clipped_policy_gradient(
     Schulman et al. 2017 (1707.06347), with the asymmetric clip of DAPO (2503.14476). On-policy (r = 1) its gradient
     is that of REINFORCE, -A * grad log pi.
     """
-    ratio = torch.exp(logprob - old_logprob)
+    ratio = _ratio(logprob, old_logprob)
     clipped = ratio.clamp(1.0 - clip_low, 1.0 + clip_high)
     return -torch.minimum(ratio * advantage, clipped * advantage)
+
+
+def _ratio(logprob: Tensor, old_logprob: Tensor) -> Tensor:
+    """pi / old; far beyond any clip the log-ratio stops growing, so that infinity times zero never becomes NaN."""
+    return torch.exp((logprob - old_logprob).clamp(max=40.0))
 
 
 def clipped_share(
@@ -59,4 +64,4 @@ def ratio_weighted(values: Tensor, logprob: Tensor, old_logprob: Tensor) -> Tens
 
     This is the fix of DeepSeek-V3.2 for a KL term in the loss.
     """
-    return values * torch.exp(logprob - old_logprob)
+    return values * _ratio(logprob, old_logprob)

@@ -17,6 +17,9 @@ Reduction = Literal["token_mean", "sequence_mean", "sequence_sum", "group_mean",
 * `constant`: sum over tokens / (sequences x `constant`) (Dr. GRPO with constant = longest answer).
 """
 
+PolicyReduction = Literal["token_mean", "sequence_mean", "sequence_sum", "group_mean", "constant"]
+"""Reductions that make sense for advantages, which may all be zero."""
+
 KlEstimator = Literal["k2", "k3_ratio", "k1_ratio", "k3"]
 """Reference-KL estimators placed in the loss (Schulman's names, d = log pi - log ref).
 

@@ -63,3 +63,5 @@ class Term:
     constant: float | None = None
     coefficient: float = 1.0
     learner: str = "policy"
+    policy: bool = False
+    """Whether `stream` weights a policy gradient: then promise E7 is checked again where tokens are gathered."""

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from burnish.control.spec import FixedControllerSpec, PhaseSpec
-from burnish.losses.spec import EntropySpec, KlEstimator, PolicyGradientSpec, Reduction, ReferenceKlSpec, TermSpec
+from burnish.losses.spec import EntropySpec, KlEstimator, PolicyGradientSpec, PolicyReduction, ReferenceKlSpec, TermSpec
 from burnish.methods.method import Declaration, Method
 from burnish.methods.recipe import RolloutRecipe
 from burnish.signals.spec import (
@@ -26,7 +26,7 @@ class GrpoOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     advantage: AdvantageEstimator = Field(default="mean", description="how rewards of a group become advantages")
-    reduction: Reduction = Field(default="token_mean", description="how token values become one number")
+    reduction: PolicyReduction = Field(default="token_mean", description="how token values become one number")
     constant: float | None = Field(default=None, gt=0, description="tokens per sequence, for reduction constant")
     clip_low: float = Field(default=0.2, ge=0, lt=1, description="the ratio is clipped below at 1 - clip_low")
     clip_high: float = Field(default=0.28, ge=0, description="the ratio is clipped above at 1 + clip_high")

@@ -66,6 +66,7 @@ class Forest:
         """Position along the path [N]."""
         self.slots = list(slots)
         self.layers_seen: set[int] = set()
+        self.windows_seen: set[int | None] = set()
         self._calls = self._plan()
         self._masks: dict[tuple[int, int | None], Tensor] = {}
         self._flex: dict[int | None, object] = {}
@@ -188,6 +189,7 @@ class Forest:
     ) -> Tensor:
         """See AttentionLayout.attend."""
         self.layers_seen.add(layer)
+        self.windows_seen.add(window)
         if query.is_cuda:
             from burnish.models.flex import flex_attend
 

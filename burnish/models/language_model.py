@@ -10,14 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from burnish.errors import InputError, RunError
+from burnish.errors import InputError
 from burnish.models import attention
 from burnish.models.attention import AttentionLayout
-from burnish.models.forest import Forest
 from burnish.models.head import Head
 from burnish.models.numerics import full_float64
-
-_PROBE_TOLERANCE = {torch.float64: 1e-8, torch.float32: 2e-3, torch.bfloat16: 0.25, torch.float16: 0.05}
+from burnish.models.probe import probe
 
 
 class LanguageModel:
@@ -47,7 +45,7 @@ class LanguageModel:
         self.head = Head.of(self._causal)
         self._own_attention = self._plain_implementation()
         attention.register()
-        self.sharing, self.path_in_use = self._probe()
+        self.sharing, self.path_in_use = probe(self)
 
     # -- parts of the network ------------------------------------------------------------------------------------
 
@@ -79,13 +77,34 @@ class LanguageModel:
 
     @property
     def context_length(self) -> int | None:
-        """Most tokens a path may have, or None when the configuration sets no limit."""
-        return getattr(self.config, "max_position_embeddings", None)
+        """Most tokens a path may have, or None when the configuration sets no limit.
+
+        Some rotary embeddings (longrope, dynamic) change every position's frequencies once a batch holds a longer
+        path; the gradient would depend on what shares the batch. Such a model is held to its original length.
+        """
+        limit = getattr(self.config, "max_position_embeddings", None)
+        rope = getattr(self.config, "rope_parameters", None)
+        if limit is not None and _length_dependent(rope):
+            original = getattr(self.config, "original_max_position_embeddings", None) or (
+                rope.get("original_max_position_embeddings") if isinstance(rope, dict) else None
+            )
+            return min(limit, original or limit)
+        return limit
 
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return next(self.network.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the weights."""
+        return self._causal.dtype
+
+    @property
+    def kind(self) -> str:
+        """Class of the transformers model."""
+        return type(self._causal).__name__
 
     @property
     def adapter(self) -> bool:
@@ -105,6 +124,14 @@ class LanguageModel:
         return full_float64() if self._causal.dtype == torch.float64 else nullcontext()
 
     # -- forward passes ------------------------------------------------------------------------------------------
+
+    def check_length(self, length: int) -> None:
+        """Raise InputError when a path of so many tokens does not fit the context."""
+        if self.context_length is not None and length > self.context_length:
+            raise InputError(
+                f"a path of {length} tokens does not fit the context of model {self.name!r}, {self.context_length}: "
+                "shorten the prompts or the answers"
+            )
 
     def hidden(self, tokens: Tensor, positions: Tensor, layout: AttentionLayout) -> Tensor:
         """Last hidden states [N, H] of tokens [N] at positions [N], attending as `layout` says."""
@@ -129,6 +156,14 @@ class LanguageModel:
             )
         return [output.last_hidden_state[i, : len(row)] for i, row in enumerate(rows)]
 
+    @torch.no_grad()
+    def own_logits(self, row: Tensor) -> Tensor:
+        """Logits [T, V] of one sequence [T] from the unmodified model, its own head included."""
+        self._use(self._own_attention)
+        positions = self._positions(torch.arange(len(row), device=row.device)[None])
+        with self.numerics():
+            return self._causal(input_ids=row[None], **positions, use_cache=False).logits[0]
+
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits [n, V] of hidden states [n, H], as the model itself would give them."""
         return self.head.logits(hidden)
@@ -147,52 +182,11 @@ class LanguageModel:
         if self._causal.config._attn_implementation != implementation:
             self._causal.set_attn_implementation(implementation)
 
-    # -- probing -------------------------------------------------------------------------------------------------
 
-    @torch.no_grad()
-    def _probe(self) -> tuple[bool, str]:
-        vocabulary = self.vocab_size
-        window = getattr(self.config, "sliding_window", None) or 0
-        stem_length = min(max(5, min(window, 32) + 3), (self.context_length or 64) - 3)
-        stem = torch.arange(stem_length, device=self.device) * 7 % vocabulary
-        tails = [torch.tensor(t, device=self.device) % vocabulary for t in ([3, 1, 4], [2, 7])]
-        rows = [torch.cat([stem, tail]) for tail in tails]
-        plain = self.hidden_rows(rows)
-        self._check_head(rows[0], plain[0])
-        forest = Forest.build([stem, *tails], parents=[-1, 0, 0], device=self.device)
-        try:
-            shared = self.hidden(forest.tokens, forest.positions, forest)
-        except (TypeError, ValueError, AttributeError, RuntimeError, RunError) as error:
-            # models with other mixers reject the layout or its flat shape in ways of their own
-            return False, f"plain padded attention: {str(error).splitlines()[0]}"
-        if len(forest.layers_seen) != self.num_layers:
-            return False, (
-                f"plain padded attention: only {len(forest.layers_seen)} of {self.num_layers} layers attend through "
-                "softmax attention that can be shared (linear attention or a state space)"
-            )
-        return self._compare(forest, shared, plain, len(stem))
-
-    def _compare(self, forest: Forest, shared: Tensor, plain: list[Tensor], stem: int) -> tuple[bool, str]:
-        ours = torch.cat([shared[s.start : s.stop] for s in forest.slots[1:]])
-        theirs = torch.cat([row[stem:] for row in plain])
-        gap = (torch.log_softmax(self.logits(ours), -1) - torch.log_softmax(self.logits(theirs), -1)).abs().max()
-        tolerance = _PROBE_TOLERANCE[self._causal.dtype]
-        if not float(gap) <= tolerance:
-            return False, f"plain padded attention: sharing prefixes would move log-probabilities by {float(gap):.1e}"
-        return True, f"prefix-shared attention ({self.num_layers} layers)"
-
-    def _check_head(self, row: Tensor, hidden: Tensor) -> None:
-        """Refuse a model whose logits are not what the lean head computes."""
-        self._use(self._own_attention)
-        extra = self._positions(torch.arange(len(row), device=row.device)[None])
-        with self.numerics():
-            theirs = self._causal(input_ids=row[None], **extra, use_cache=False).logits[0]
-        ours = self.logits(hidden)
-        gap = (torch.log_softmax(theirs.to(ours.dtype), -1) - torch.log_softmax(ours, -1)).abs().max()
-        if not float(gap) <= _PROBE_TOLERANCE[self._causal.dtype]:
-            kind = type(self._causal).__name__
-            raise InputError(
-                f"{kind} transforms its logits in a way the lean head does not reproduce (log-probabilities differ by "
-                f"{float(gap):.1e}): training it would be wrong. Known transforms: bias, logit_scale, logits_scaling, "
-                "final_logit_softcapping"
-            )
+def _length_dependent(rope: Any) -> bool:
+    """Whether rotary frequencies depend on the longest position of a forward call."""
+    if not isinstance(rope, dict):
+        return False
+    if rope.get("rope_type") in ("longrope", "dynamic"):
+        return True
+    return any(_length_dependent(value) for value in rope.values())

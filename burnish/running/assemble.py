@@ -124,7 +124,7 @@ def assemble(recipe: Recipe, *, reward: UserReward | None = None, base: Path | N
     passes = sum(p.passes for p in declaration.controller.phases)
     learner = Learner(
         policy, recipe.optimizer, recipe.learner, seed=recipe.seed,
-        total_steps=recipe.steps * passes * recipe.learner.optimizer_steps,
+        total_steps=recipe.steps * passes * min(recipe.learner.optimizer_steps, recipe.prompts_per_step),
     )  # fmt: skip
     meter = Meter()
     sampler = context = feedback = None

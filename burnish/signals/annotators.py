@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import singledispatch
 
 import numpy as np
 
 from burnish.errors import InputError
 from burnish.signals.advantages import group_advantages
+from burnish.signals.credit import sampled_tokens, write_credits
 from burnish.signals.spec import AnnotatorSpec, DemonstrationWeightSpec, GroupAdvantageSpec, MaskTruncatedSpec
-from burnish.traces import AuthorKind, Group, SignalKind, Span, Trace
+from burnish.traces import AuthorKind, Group, SignalKind
 
 Annotator = Callable[[Sequence[Group]], None]
-"""Writes signals on the groups it is given."""
+"""Writes signals on the groups it is given; whatever it wrote there before is replaced."""
 
 
 @singledispatch
@@ -22,47 +23,29 @@ def build(spec: AnnotatorSpec) -> Annotator:
     raise InputError(f"no annotator is registered for {type(spec).__name__}")
 
 
+def flattened(groups: Sequence[Group]) -> Iterator[Group]:
+    """Every group and the groups nested in it: each is a unit of credit of its own."""
+    for group in groups:
+        yield group
+        yield from flattened(group.children)
+
+
 @build.register
 def _group_advantage(spec: GroupAdvantageSpec) -> Annotator:
     def annotate(groups: Sequence[Group]) -> None:
-        lengths = [np.array([sampled_tokens(m, spec.learner) for m in g.members], dtype=float) for g in groups]
-        advantages = group_advantages([g.rewards for g in groups], spec.estimator, lengths)
-        for group, values in zip(groups, advantages, strict=True):
-            flat = np.ptp(group.rewards[~np.isnan(group.rewards)]) == 0 if not np.isnan(group.rewards).all() else True
-            if spec.drop_zero_variance and flat:
-                continue
-            write_credit(group, values, spec.stream, spec.learner)
+        units = [g for g in flattened(groups) if g.members]
+        lengths = [np.array([sampled_tokens(m, spec.learner) for m in g.members], dtype=float) for g in units]
+        advantages = group_advantages([g.rewards for g in units], spec.estimator, lengths)
+        if spec.drop_zero_variance:
+            advantages = [np.full(len(a), np.nan) if _flat(g) else a for g, a in zip(units, advantages, strict=True)]
+        write_credits(units, advantages, spec.stream, spec.learner)
 
     return annotate
 
 
-def sampled_tokens(span: Span, model: str) -> int:
-    """Number of tokens on a span's path that the named model sampled."""
-    return int(sum(span.trace.sampled_by(n, model).sum() for n in span.trace.path(span.leaf)))
-
-
-def write_credit(group: Group, credit: np.ndarray, stream: str, learner: str) -> None:
-    """Give each member's credit [members] to the tokens its learner sampled, NaN elsewhere and for missing credit.
-
-    A token that several members pass through gets the mean of their credits (combine rule `mean over leaves`).
-    """
-    sums: dict[tuple[int, int], float] = {}
-    counts: dict[tuple[int, int], int] = {}
-    traces: dict[int, Trace] = {}
-    for member, value in zip(group.members, credit, strict=True):
-        if np.isnan(value):
-            continue
-        traces[id(member.trace)] = member.trace
-        for node in member.trace.path(member.leaf):
-            key = (id(member.trace), node)
-            sums[key] = sums.get(key, 0.0) + float(value)
-            counts[key] = counts.get(key, 0) + 1
-    for (trace_id, node), total in sums.items():
-        trace = traces[trace_id]
-        own = trace.sampled_by(node, learner)
-        if own.any():
-            values = np.where(own, total / counts[trace_id, node], np.nan)
-            trace.write(node, stream, values, SignalKind.POLICY, learner=learner)
+def _flat(group: Group) -> bool:
+    rewards = group.rewards[~np.isnan(group.rewards)]
+    return len(rewards) == 0 or bool(np.ptp(rewards) == 0)
 
 
 @build.register
@@ -70,6 +53,7 @@ def _demonstration_weight(spec: DemonstrationWeightSpec) -> Annotator:
     def annotate(groups: Sequence[Group]) -> None:
         for group in groups:
             for trace in group.traces:
+                trace.clear(spec.stream)
                 shown = np.array([a.kind is AuthorKind.DEMONSTRATION for a in trace.authors], dtype=bool)
                 for index, node in enumerate(trace.nodes):
                     if len(node) and shown[node.authors].any():
@@ -82,7 +66,7 @@ def _demonstration_weight(spec: DemonstrationWeightSpec) -> Annotator:
 @build.register
 def _mask_truncated(spec: MaskTruncatedSpec) -> Annotator:
     def annotate(groups: Sequence[Group]) -> None:
-        for group in groups:
+        for group in flattened(groups):
             for member in group.members:
                 if member.trace.nodes[member.leaf].meta.get("finish") in ("length", "context"):
                     member.masked = True

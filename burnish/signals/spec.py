@@ -51,7 +51,6 @@ class ScoreSpec(AnnotatorSpec):
     kind: Literal["score"] = "score"
     model: str = "reference"
     signal: str = "reference_logprob"
-    sampled_by: str = "policy"
 
 
 class MaskTruncatedSpec(AnnotatorSpec):

@@ -45,8 +45,8 @@ class Span:
 
     @property
     def counts(self) -> bool:
-        """Whether this member enters losses and statistics."""
-        return not self.masked and (self.verdict is None or self.verdict.status.counts)
+        """Whether this member enters losses and statistics: not masked, and not judged without a reward."""
+        return not self.masked and (self.verdict is None or self.verdict.reward is not None)
 
 
 class RelationKind(StrEnum):

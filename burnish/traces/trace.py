@@ -182,7 +182,7 @@ class Trace:
             authors=_frozen(np.array([self._intern(a) for a in authors], dtype=np.int16)),
             roles=_frozen(np.array([ROLES.index(r) for r in roles], dtype=np.int8)),
             logprobs=_frozen(self._checked_logprobs(authors, logprobs)),
-            support=self._checked_support(count, support),
+            support=self._checked_support(ids, support),
             meta=dict(meta or {}),
         )
         self.nodes.append(node)
@@ -213,13 +213,18 @@ class Trace:
         return values
 
     @staticmethod
-    def _checked_support(count: int, support: Support | None) -> Support | None:
+    def _checked_support(ids: npt.NDArray[np.int64], support: Support | None) -> Support | None:
         if support is None:
             return None
+        count = len(ids)
         if len(support.offsets) != count + 1 or support.offsets[0] != 0 or support.offsets[-1] != len(support.ids):
             raise ValueError(f"kept support must have {count + 1} offsets running from 0 to the number of ids")
         if (np.diff(support.offsets) < 0).any():
             raise ValueError("kept support offsets must not decrease")
+        for place, token in enumerate(ids):
+            kept = support.at(place)
+            if len(kept) and token not in kept:
+                raise ValueError(f"token {place} ({token}) lies outside the support that sampling kept for it")
         return Support(
             _frozen(np.asarray(support.offsets, dtype=np.int64)), _frozen(np.asarray(support.ids, dtype=np.int32))
         )
@@ -251,6 +256,11 @@ class Trace:
         """Which of the node's tokens the named model sampled, shape [T]."""
         own = [a.kind is AuthorKind.MODEL and a.name == model for a in self.authors]
         return np.array(own, dtype=bool)[self.nodes[node].authors] if own else np.zeros(0, dtype=bool)
+
+    def clear(self, name: str) -> None:
+        """Remove a signal from every node, so that one written earlier is not taken for a new one."""
+        for node in self.nodes:
+            node.signals.pop(name, None)
 
     def write(
         self,

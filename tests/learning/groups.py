@@ -15,13 +15,14 @@ def rng_tokens(rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 def make_groups(seed: int = 0, *, masked_tokens: int = 11) -> list[Group]:
-    """Four groups: flat samples, multi-turn samples, a branching tree, one with a masked and a missing member."""
+    """Five groups: flat samples, multi-turn samples, a branching tree, a masked member, members across traces."""
     rng = np.random.default_rng(seed)
     groups = [
         _flat(rng, "flat", [3, 9, 1, 6]),
         _turns(rng),
         _branching(rng),
         _flat(rng, "masked", [4, masked_tokens, 7]),
+        _interleaved(rng),
     ]
     groups[3].members[1].masked = True
     for group in groups:
@@ -39,6 +40,15 @@ def _flat(rng: np.random.Generator, key: str, lengths: list[int]) -> Group:
     trace = Trace(key)
     root = trace.add(-1, rng_tokens(rng, 7), CONTEXT, Role.PROMPT)
     return Group(key, [Span(trace, _answer(rng, trace, root, n)) for n in lengths])
+
+
+def _interleaved(rng: np.random.Generator) -> Group:
+    """Members that alternate between two traces, one of which has two roots."""
+    one, two = _flat(rng, "one", [5, 2]), _flat(rng, "two", [4, 8])
+    trace = two.members[0].trace
+    root = trace.add(-1, rng_tokens(rng, 3), CONTEXT, Role.PROMPT)
+    third = Span(trace, _answer(rng, trace, root, 6))
+    return Group("interleaved", [one.members[0], two.members[0], third, one.members[1], two.members[1]])
 
 
 def _turns(rng: np.random.Generator) -> Group:

@@ -19,7 +19,7 @@ from burnish.models.language_model import LanguageModel
 from burnish.sampling import LocalEngine, SamplingParams
 from burnish.signals.annotators import build as build_annotator
 from burnish.signals.spec import GroupAdvantageSpec
-from burnish.traces import CONTEXT, Author, Group, Role, Span, Trace, Verdict
+from burnish.traces import CONTEXT, Author, Group, Role, SignalKind, Span, Trace, Verdict
 from tests.learning.groups import demonstrations, make_groups
 from tests.tiny import tiny_model, tiny_network
 
@@ -147,6 +147,49 @@ def test_reference_kl_and_entropy_terms_equal_their_formulas() -> None:
     assert metrics["reference_kl"] == pytest.approx(float((torch.exp(-d) + d - 1).mean()), rel=1e-6)
     entropies = score(model, groups, ("policy_entropy",)).values["policy_entropy"]
     assert metrics["loss/entropy"] == pytest.approx(-0.25 * entropies.mean(), rel=1e-4)
+
+
+@pytest.mark.parametrize("wrong", ["kind", "author", "stream"])
+def test_e7_holds_where_tokens_are_gathered_whoever_wrote_the_signal(wrong: str) -> None:
+    trace = Trace("t")
+    root = trace.add(-1, [5, 6], CONTEXT, Role.PROMPT)
+    leaf = trace.add(root, [7, 8], Author.model("teacher", 0), Role.ANSWER, [-1.0, -1.0])
+    group = Group("g", [Span(trace, leaf, verdict=Verdict(1.0))])
+    spec = PolicyGradientSpec(stream="ce_weight" if wrong == "stream" else "advantage")
+    if wrong == "author":  # the right kind, written for another learner
+        trace.write(leaf, "advantage", [1.0, 1.0], SignalKind.POLICY, learner="teacher")
+    else:
+        trace.write(leaf, spec.stream, [1.0, 1.0], SignalKind.WEIGHT)
+    with pytest.raises(PromiseError, match="E7"):
+        Learner(tiny_model("llama")).update([group], [build(spec)])
+
+
+def test_a_second_learner_on_the_same_bfloat16_model_trains_it_too() -> None:
+    model = tiny_model("llama", dtype=torch.bfloat16)
+    groups = demonstrations()
+    terms = [build(CrossEntropySpec())]
+    norms = [Learner(model, OptimizerSpec(lr=1e-9)).update(groups, terms)["grad_norm"] for _ in range(2)]
+    assert norms[0] == pytest.approx(norms[1], rel=1e-3) and norms[0] > 0
+
+
+def test_two_terms_of_one_kind_report_apart() -> None:
+    groups = make_groups()
+    build_annotator(GroupAdvantageSpec())(groups)
+    one = Learner(tiny_model("llama")).update(groups, [build(PolicyGradientSpec())])
+    two = Learner(tiny_model("llama")).update(groups, [build(PolicyGradientSpec()), build(PolicyGradientSpec())])
+    assert two["sampler_gap"] == two["policy_gradient_2/sampler_gap"] == pytest.approx(one["sampler_gap"], rel=1e-6)
+    assert two["loss"] == pytest.approx(2 * one["loss"], rel=1e-5)
+
+
+def test_a_path_beyond_the_context_is_refused() -> None:
+    groups = demonstrations(lengths=(700,))
+    with pytest.raises(InputError, match="does not fit the context"):
+        Learner(tiny_model("llama")).update(groups, [build(CrossEntropySpec())])
+
+
+def test_a_schedule_without_an_end_is_refused() -> None:
+    with pytest.raises(InputError, match="needs an end"):
+        Learner(tiny_model("llama"), OptimizerSpec(schedule="cosine"))
 
 
 def test_a_missing_signal_is_an_error_that_names_it() -> None:

@@ -88,6 +88,14 @@ def test_clipped_policy_gradient_equals_its_definition_case_by_case() -> None:
     assert low.tolist() == [1]
 
 
+def test_a_ratio_beyond_any_float_stays_a_number() -> None:
+    logprob = torch.tensor([200.0, 200.0, 200.0], requires_grad=True)
+    advantage = torch.tensor([1.0, 0.0, -1.0])
+    values = functions.clipped_policy_gradient(logprob, torch.zeros(3), advantage)
+    [grad] = torch.autograd.grad(values.sum(), logprob)
+    assert torch.isfinite(values).all() and torch.isfinite(grad).all() and grad[0] == 0
+
+
 def test_cross_entropy_equals_torch() -> None:
     logits = torch.randn(7, 11, dtype=torch.float64, requires_grad=True)
     target, weight = torch.arange(7), torch.rand(7, dtype=torch.float64)

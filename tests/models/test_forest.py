@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
 from burnish.models.flex import flex_attend
 from burnish.models.forest import Forest, Slot
@@ -79,6 +80,26 @@ def test_a_model_whose_attention_cannot_be_shared_takes_the_plain_path_and_says_
     model = LanguageModel(tiny_network(architecture))
     assert not model.sharing
     assert "plain padded" in model.path_in_use
+
+
+def test_a_model_that_mixes_attention_and_a_state_in_each_layer_is_not_shared() -> None:
+    """Falcon-H1 passes the count of attention layers; its state leaks from sibling to sibling."""
+    config = CONFIG_MAPPING["falcon_h1"](
+        vocab_size=VOCAB, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        intermediate_size=48, mamba_d_ssm=32, mamba_n_heads=4, mamba_d_head=8, mamba_n_groups=1, mamba_d_state=8,
+        pad_token_id=0,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = LanguageModel(AutoModelForCausalLM.from_config(config).eval())
+    assert not model.sharing and "siblings" in model.path_in_use
+
+
+def test_rotary_frequencies_that_depend_on_the_batch_hold_the_model_to_its_original_length() -> None:
+    factors = [1.0] * 4
+    rope = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": factors, "long_factor": factors}
+    overrides = {"rope_parameters": rope, "original_max_position_embeddings": 64, "max_position_embeddings": 512}
+    assert LanguageModel(tiny_network("phi3", overrides=overrides)).context_length == 64
+    assert LanguageModel(tiny_network("phi3")).context_length == 512
 
 
 def test_a_sibling_does_not_see_its_sibling() -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from burnish.errors import PromiseError
 from burnish.signals.advantages import EPSILON, group_advantages
-from burnish.signals.annotators import build, write_credit
+from burnish.signals.annotators import build
+from burnish.signals.credit import sampled_tokens, write_credits
 from burnish.signals.spec import AdvantageEstimator, GroupAdvantageSpec, MaskTruncatedSpec
 from burnish.traces import CONTEXT, Author, Group, Role, Span, Status, Trace, Verdict
 
@@ -93,16 +94,50 @@ def test_a_shared_token_gets_the_mean_credit_of_its_leaves() -> None:
     stem = trace.add(root, [6], policy, Role.ANSWER, [-1.0])
     leaves = [trace.add(stem, [7 + i], policy, Role.ANSWER, [-1.0]) for i in range(3)]
     group = Group("g", [Span(trace, leaf) for leaf in leaves])
-    write_credit(group, np.array([3.0, -1.0, 4.0]), "advantage", "policy")
+    write_credits([group], [np.array([3.0, -1.0, 4.0])], "advantage", "policy")
     assert trace.nodes[stem].signals["advantage"].values.tolist() == [2.0]
     assert trace.nodes[leaves[2]].signals["advantage"].values.tolist() == [4.0]
 
 
 def test_e7_credit_never_reaches_another_models_tokens() -> None:
     group = group_of([1.0, 0.0])
-    write_credit(group, np.array([1.0, -1.0]), "advantage", "somebody-else")
+    write_credits([group], [np.array([1.0, -1.0])], "advantage", "somebody-else")
     assert all(not n.signals for n in group.members[0].trace.nodes)
     from burnish.traces import SignalKind
 
     with pytest.raises(PromiseError, match="E7"):
         group.members[0].trace.write(0, "advantage", [1.0, 1.0], SignalKind.POLICY, learner="policy")
+
+
+def test_credit_of_spans_reaches_only_the_tokens_inside_them() -> None:
+    """Turn-level groups on shared traces: each turn is compared with the same turn of the other trace."""
+    policy = Author.model("policy", 0)
+    spans = []
+    for rewards in ((1.0, 0.0), (0.0, 1.0)):
+        trace = Trace("turns")
+        root = trace.add(-1, [5, 6], CONTEXT, Role.PROMPT)
+        leaf = trace.add(root, [7, 8, 9], policy, Role.ANSWER, [-1.0] * 3)
+        spans.append([
+            Span(trace, leaf, "first", 2, 3, verdict=Verdict(rewards[0])),
+            Span(trace, leaf, "second", 3, 5, verdict=Verdict(rewards[1])),
+        ])  # fmt: skip
+    groups = [Group("first", [s[0] for s in spans]), Group("second", [s[1] for s in spans])]
+    assert [sampled_tokens(m, "policy") for m in groups[1].members] == [2, 2]
+    build(GroupAdvantageSpec())([Group("both", children=groups)])
+    written = [s[0].trace.nodes[1].signals["advantage"].values.tolist() for s in spans]
+    assert written == [[0.5, -0.5, -0.5], [-0.5, 0.5, 0.5]]
+
+
+def test_a_span_in_two_groups_gets_the_mean_of_its_credits() -> None:
+    group = group_of([1.0, 0.0])
+    other = Group("other", group.members[:1])
+    write_credits([group, other], [np.array([1.0, -1.0]), np.array([4.0])], "advantage", "policy")
+    assert group.members[0].trace.nodes[1].signals["advantage"].values.tolist() == [2.5, 2.5]
+
+
+def test_annotating_again_leaves_nothing_of_the_last_time() -> None:
+    group = group_of([1.0, 0.0])
+    build(GroupAdvantageSpec())([group])
+    group.members[0].verdict = Verdict(0.0)
+    build(GroupAdvantageSpec(drop_zero_variance=True))([group])
+    assert all("advantage" not in node.signals for node in group.members[0].trace.nodes)

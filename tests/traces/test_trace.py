@@ -82,6 +82,9 @@ def test_misaligned_support_is_refused() -> None:
         support = Support(np.array(offsets), np.array([4, 5, 6]))
         with pytest.raises(ValueError, match="offsets"):
             trace.add(-1, [1, 2], POLICY, Role.ANSWER, [-1.0, -1.0], support=support)
+    with pytest.raises(ValueError, match="outside the support"):
+        support = Support(np.array([0, 1, 3]), np.array([4, 6, 7]))
+        trace.add(-1, [4, 5], POLICY, Role.ANSWER, [-1.0, -1.0], support=support)
     good = Support(np.array([0, 1, 3]), np.array([4, 5, 6]))
     node = trace.add(-1, [4, 5], POLICY, Role.ANSWER, [-1.0, -1.0], support=good)
     stored = trace.nodes[node].support
