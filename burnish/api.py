@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from burnish.methods.recipe import Recipe
+from burnish.errors import InputError, RunError
+from burnish.feedback.spec import FeedbackSpec, FunctionSpec
+from burnish.losses.spec import PolicyGradientSpec
+from burnish.methods.recipe import Recipe, RolloutRecipe
 from burnish.running.assemble import Parts, assemble
 from burnish.running.config import load_recipe, recipe_from_mapping, resolved_yaml
 from burnish.running.directory import RunDirectory, fresh_directory
 from burnish.running.loop import run_loop, save_policy
-from burnish.running.progress import Progress, QuietProgress
+from burnish.running.progress import Progress, make_progress
 from burnish.studies.evaluation import Evaluation, Measure, compare
 from burnish.studies.held_out import HeldOut
 from burnish.view.report import write_report
@@ -45,29 +50,53 @@ def train(
     `out` is a new run directory: by default runs/NAME-SEED, numbered when taken, where `name` is the recipe's. `reward`
     is a function `reward(completions, **columns) -> list[float | None]` used in place of the recipe's rewards.
     Further keyword arguments set recipe keys, nested ones with two underscores for the dot: `optimizer__lr=1e-5`.
-    Relative paths in a recipe are taken from `base`, the current folder by default. Raises InputError for anything
-    wrong in the recipe or the data, and RunError when the run fails.
+    Relative paths in a recipe are taken from `base`, the current folder by default. `progress` is a display
+    (`burnish.running.progress.make_progress`); by default what suits the terminal. Raises InputError for anything wrong
+    in the recipe or the data, and RunError when the run fails or nothing could be trained.
     """
     name = name or ("run" if isinstance(recipe, Recipe) else Path(recipe).stem)
-    overrides = [f"{key.replace('__', '.')}={json.dumps(value)}" for key, value in keys.items()]
+    overrides = [f"{key.replace('__', '.')}={json.dumps(value, default=str)}" for key, value in keys.items()]
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(recipe, overrides)
     elif overrides:
         recipe = recipe_from_mapping(recipe.model_dump(mode="json"), overrides)
-    directory = fresh_directory(Path("runs"), f"{name}-{recipe.seed}") if out is None else Path(out)
+    if reward is not None:
+        recipe = _with_reward(recipe, reward)
+    if out is None:
+        directory, made = RunDirectory(fresh_directory(Path("runs"), f"{name}-{recipe.seed}")), True
+    else:
+        directory, made = RunDirectory.claim(Path(out))
+    with ExitStack() as stack:
+        shown = progress or stack.enter_context(make_progress("auto"))
+        try:
+            return _run(_train(recipe, name, directory, shown, base))
+        except BaseException:
+            directory.give_up(remove=made)
+            raise
+
+
+def _run(work: Coroutine[Any, Any, RunResult]) -> RunResult:
+    """Run to the end, also where an event loop is running already, as in a notebook."""
     try:
-        return asyncio.run(_train(recipe, name, directory, reward, progress or QuietProgress(), base))
-    finally:
-        if out is None and not any(directory.iterdir()):
-            directory.rmdir()  # the run was refused before it wrote anything
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def _with_reward(recipe: Recipe, reward: Callable[..., Any]) -> Recipe:
+    """The recipe with a function in place of its rewards, so that the saved configuration names what was used."""
+    if not isinstance(recipe, RolloutRecipe):
+        raise InputError(f"method {recipe.method!r} learns from demonstrations: it has no use for a reward function")
+    return recipe.model_copy(update={"rewards": FeedbackSpec(rewards=(FunctionSpec(function=reward),))})
 
 
 async def _train(
-    recipe: Recipe, name: str, out: Path, reward: Callable[..., Any] | None, progress: Progress, base: Path | None
+    recipe: Recipe, name: str, directory: RunDirectory, progress: Progress, base: Path | None
 ) -> RunResult:
     started = time.perf_counter()
-    parts = assemble(recipe, reward=reward, base=base)
-    directory = RunDirectory(out)
+    parts = assemble(recipe, base=base)
     directory.write_config(resolved_yaml(recipe))
     for line in _findings(parts):
         progress.message(line)
@@ -79,6 +108,11 @@ async def _train(
     summary = _summary(parts, evaluations, time.perf_counter() - started)
     directory.write_summary(summary)
     report = write_report(directory.path)
+    if not parts.learner.steps_taken:
+        raise RunError(
+            f"no optimizer step was taken in {recipe.steps} steps: no token had a weight to train on. Look at the "
+            "rewards (missing ones, equal ones), at truncation and at what is masked: " + str(report)
+        )
     for line in [*_conclusion(evaluations, recipe.seed), f"report: {report}"]:
         progress.message(line)
     progress.finish({**summary, "report": str(report)})
@@ -90,11 +124,13 @@ def _findings(parts: Parts) -> list[str]:
     trained = sum(p.numel() for p in parts.learner.masters.parameters.values())
     dtype = str(parts.policy.compute_dtype).removeprefix("torch.")
     lines = [
-        f"model: {trained / 1e6:.1f}M trained parameters, {dtype}; learner: {parts.policy.path_in_use}",
+        f"model: {trained:,} trained parameters, {dtype}; learner: {parts.policy.path_in_use}",
         f"template: {parts.format.finding}",
     ]
     if parts.sampler is not None:
-        lines.append(f"engine: {parts.sampler.path_in_use}; ratios use the sampler's own log-probabilities")
+        lines.append(f"engine: {parts.sampler.path_in_use}")
+    old = {t.old for p in parts.declaration.controller.phases for t in p.terms if isinstance(t, PolicyGradientSpec)}
+    lines += [f"ratios: to the {name}'s log-probabilities of the samples" for name in sorted(old)]
     return lines
 
 

@@ -31,6 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
         app(args=None if arguments is None else list(arguments), prog_name="burnish")
+    except OSError as error:
+        sys.stdout.flush()
+        print(f"burnish: {printable(str(error))}: the file system refused; is the disk full?", file=sys.stderr)
+        sys.exit(1)
     except BurnishError as error:
         sys.stdout.flush()
         print(f"burnish: {printable(str(error))}", file=sys.stderr)

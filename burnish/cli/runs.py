@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +30,11 @@ def train(
     from burnish.api import train as run_training
 
     with make_progress("json" if as_json else "quiet" if quiet else "auto", Console()) as progress:
-        result = run_training(loaded, name=_run_name(recipe), out=out, progress=progress)
+        try:
+            result = run_training(loaded, name=_run_name(recipe), out=out, progress=progress)
+        except KeyboardInterrupt:  # typer would end here without a word
+            print("burnish: interrupted; what was recorded stays in the run directory", file=sys.stderr)
+            raise typer.Exit(130) from None
     if as_json:
         print(json.dumps({"event": "result", "out": str(result.out), "summary": result.summary}, default=str))
         return

@@ -18,7 +18,10 @@ class OptimizerSpec(BaseModel):
 
     name: OptimizerName = Field(default="adamw", description="Optimizer class of torch.optim, in lower case")
     lr: float | None = Field(
-        default=None, gt=0, description="Peak learning rate; by default 2e-5 for full training and 2e-4 for adapters"
+        allow_inf_nan=False,
+        default=None,
+        gt=0,
+        description="Peak learning rate; by default 2e-5 for full training and 2e-4 for adapters",
     )
     betas: tuple[float, float] = Field(
         default=(0.9, 0.999), description="Moment decay rates, where the optimizer has them"

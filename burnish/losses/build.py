@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import singledispatch
 
 from burnish.errors import InputError
 from burnish.losses import functions
 from burnish.losses.spec import CrossEntropySpec, EntropySpec, PolicyGradientSpec, ReferenceKlSpec, TermSpec
 from burnish.losses.term import Need, Term, TermValues, TokenView
-
-_RATIO: frozenset[Need] = frozenset({"policy_logprob"})
 
 SAMPLER_LOGPROB = "sampler_logprob"
 """Signal name of the behaviour log-probability stored with each sampled token."""
@@ -29,13 +28,31 @@ def build(spec: TermSpec) -> Term:
     raise InputError(f"no loss term is registered for {type(spec).__name__}")
 
 
-def _common(spec: TermSpec) -> dict[str, object]:
+def _term(
+    name: str,
+    spec: TermSpec,
+    stream: str,
+    function: Callable[[TokenView], TermValues],
+    need: Need,
+    reads: tuple[str, ...] = (),
+    *,
+    policy: bool = True,
+) -> Term:
+    """A token-scope term with the settings that every spec has."""
     if spec.reduction == "constant" and spec.constant is None:
         raise InputError("reduction 'constant' needs `constant`: the number of tokens per sequence")
-    return {
-        "reduction": spec.reduction, "constant": spec.constant, "coefficient": spec.coefficient,
-        "learner": spec.learner,
-    }  # fmt: skip
+    return Term(
+        name,
+        stream,
+        function,
+        frozenset({need}),
+        reads,
+        reduction=spec.reduction,
+        constant=spec.constant,
+        coefficient=spec.coefficient,
+        learner=spec.learner,
+        policy=policy,
+    )
 
 
 @build.register
@@ -44,7 +61,7 @@ def _cross_entropy(spec: CrossEntropySpec) -> Term:
         logprob = view["logprob"]
         return TermValues(functions.cross_entropy(logprob, view[spec.stream]), {"nll": -logprob.detach()})
 
-    return Term("cross_entropy", spec.stream, values, frozenset({"logprob"}), **_common(spec))  # type: ignore[arg-type]
+    return _term("cross_entropy", spec, spec.stream, values, "logprob", policy=False)
 
 
 @build.register
@@ -60,9 +77,7 @@ def _policy_gradient(spec: PolicyGradientSpec) -> Term:
         return TermValues(loss, {"clipped_share": share, "sampler_gap": gap})
 
     reads = tuple(dict.fromkeys((old_name, SAMPLER_LOGPROB)))
-    return Term(
-        "policy_gradient", spec.stream, values, frozenset({"policy_logprob"}), reads, policy=True, **_common(spec)
-    )  # type: ignore[arg-type]
+    return _term("policy_gradient", spec, spec.stream, values, "policy_logprob", reads)
 
 
 @build.register
@@ -87,7 +102,7 @@ def _reference_kl(spec: ReferenceKlSpec) -> Term:
         return TermValues(loss, {"reference_kl": functions.kl_k3(logprob.detach(), ref)})
 
     reads = (reference, SAMPLER_LOGPROB)
-    return Term("reference_kl", spec.stream, values, _RATIO, reads, policy=True, **_common(spec))  # type: ignore[arg-type]
+    return _term("reference_kl", spec, spec.stream, values, "policy_logprob", reads)
 
 
 @build.register
@@ -95,4 +110,4 @@ def _entropy(spec: EntropySpec) -> Term:
     def values(view: TokenView) -> TermValues:
         return TermValues(-view["policy_entropy"])
 
-    return Term("entropy", spec.stream, values, frozenset({"policy_entropy"}), policy=True, **_common(spec))  # type: ignore[arg-type]
+    return _term("entropy", spec, spec.stream, values, "policy_entropy")

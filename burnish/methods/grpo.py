@@ -58,6 +58,12 @@ class GrpoRecipe(RolloutRecipe):
     method: Literal["grpo"] = "grpo"
     options: GrpoOptions = GrpoOptions()
 
+    @model_validator(mode="after")
+    def _sampled(self) -> GrpoRecipe:
+        if self.sampling.temperature == 0:
+            raise ValueError("sampling.temperature is 0: greedy samples of a prompt are all alike; set it above 0")
+        return self
+
 
 def declare(recipe: GrpoRecipe) -> Declaration:
     """One phase: advantages (and log-probabilities where asked for), then clipped policy-gradient passes."""

@@ -37,8 +37,8 @@ class Recipe(BaseModel):
 
     method: str = Field(description="name of the method; `burnish methods` lists them")
     seed: int = Field(default=0, ge=0, description="every random number of the run is a function of it")
-    steps: int = Field(default=100, ge=1, description="steps of the loop; each may hold several optimizer steps")
-    prompts_per_step: int = Field(default=8, ge=1, description="prompts a step takes")
+    steps: int = Field(default=100, ge=1, le=1_000_000_000, description="steps of the loop")
+    prompts_per_step: int = Field(default=8, ge=1, le=1_000_000, description="prompts a step takes")
     model: ModelSpec = Field(description="the model that is trained")
     data: DataSpec = Field(description="the tasks it is trained on")
     optimizer: OptimizerSpec = OptimizerSpec()
@@ -56,10 +56,10 @@ class Recipe(BaseModel):
 class RolloutRecipe(Recipe):
     """The keys of methods that learn from their own samples."""
 
-    samples_per_prompt: int = Field(default=8, ge=2, description="samples of each prompt: the size of a group")
+    samples_per_prompt: int = Field(default=8, ge=2, le=100_000, description="samples of each prompt")
     sampling: SamplingSpec = Field(default=SamplingSpec(), description="how samples are drawn")
     rewards: FeedbackSpec = Field(description="what a sample is worth")
-    engine_rows: int = Field(default=64, ge=1, description="sequences that the engine decodes at once")
+    engine_rows: int = Field(default=64, ge=1, le=100_000, description="sequences that the engine decodes at once")
 
     @model_validator(mode="after")
     def _completion_unused(self) -> RolloutRecipe:

@@ -34,6 +34,7 @@ def probe(model: LanguageModel) -> tuple[bool, str]:
     length = min(max(5, min(window, 32) + 3), (model.context_length or 64) - 3)
     stem = torch.arange(length, device=model.device) * 7 % model.vocab_size
     tails = [torch.tensor(t, device=model.device) % model.vocab_size for t in ([3, 1, 4], [2, 7])]
+    _check_finite(model)
     plain = model.hidden_rows([torch.cat([stem, tail]) for tail in tails])
     _check_head(model, torch.cat([stem, tails[0]]), plain[0])
     forest = Forest.build([stem, *tails], parents=[-1, 0, 0], device=model.device)
@@ -68,6 +69,12 @@ def _why_not(model: LanguageModel, forest: Forest, shared: Tensor, swapped: Tens
     if leak > (_LEAK[model.dtype] if _has_experts(config) else 0.0):
         return f"plain padded attention: a sample would change its siblings' log-probabilities by {leak:.1e}"
     return None
+
+
+def _check_finite(model: LanguageModel) -> None:
+    for name, parameter in model.network.named_parameters():
+        if not torch.isfinite(parameter).all():
+            raise InputError(f"weight {name} of model {model.name!r} holds NaN or infinity: the model is damaged")
 
 
 def _gap(model: LanguageModel, ours: Tensor, theirs: Tensor) -> float:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -17,7 +16,6 @@ from burnish.feedback.build import build as build_feedback
 from burnish.feedback.judge import Feedback
 from burnish.feedback.scoring import Reference
 from burnish.feedback.scoring import build as build_annotator
-from burnish.feedback.spec import FeedbackSpec, FunctionSpec
 from burnish.learning.learner import Learner
 from burnish.losses.build import build as build_term
 from burnish.losses.term import Term
@@ -35,8 +33,6 @@ from burnish.sources.source import build as build_source
 from burnish.tasks import Task, build_tasks
 from burnish.traces import Span
 from burnish.traces.templates import Format, chat_format
-
-UserReward = Callable[..., Any]
 
 
 @dataclass
@@ -107,10 +103,10 @@ def format_of(model: LanguageModel, template: str) -> Format:
     return chat_format(model.tokenizer, "plain" if template == "plain" else "auto", stop_ids=stop_ids)
 
 
-def assemble(recipe: Recipe, *, reward: UserReward | None = None, base: Path | None = None) -> Parts:
+def assemble(recipe: Recipe, *, base: Path | None = None) -> Parts:
     """Load the model and build every part of a run. Raises InputError for anything in the recipe that cannot work.
 
-    `reward` takes the place of the recipe's rewards; relative paths in the recipe are taken from `base`.
+    Relative paths in the recipe are taken from `base`.
     """
     if recipe.data.style == "text" and recipe.model.template != "plain":
         raise InputError("data.style: text needs model.template: plain, since a chat template takes messages")
@@ -131,10 +127,9 @@ def assemble(recipe: Recipe, *, reward: UserReward | None = None, base: Path | N
     if isinstance(recipe, RolloutRecipe):
         sampler = LocalEngine(policy, max_rows=recipe.engine_rows)
         context = Context(sampler, form, recipe.sampling.params(form.stop_ids), recipe.seed, meter)
-        feedback = build_feedback(_rewards(recipe, reward), base)
+        feedback = build_feedback(recipe.rewards, base)
         feedback.check(tasks)
-    elif reward is not None:
-        raise InputError(f"method {recipe.method!r} learns from demonstrations: it has no use for a reward function")
+        _check_lengths(policy, form, tasks)
     elif recipe.evaluation is not None:
         sampler = LocalEngine(policy)
     return Parts(
@@ -145,10 +140,18 @@ def assemble(recipe: Recipe, *, reward: UserReward | None = None, base: Path | N
     )  # fmt: skip
 
 
-def _rewards(recipe: RolloutRecipe, reward: UserReward | None) -> FeedbackSpec:
-    if reward is None:
-        return recipe.rewards
-    return FeedbackSpec(rewards=(FunctionSpec(function=reward),))
+def _check_lengths(policy: LanguageModel, form: Format, tasks: Sequence[Task]) -> None:
+    """Refuse a prompt that leaves no room for an answer, before a run finds it hours in. A token is a byte or more."""
+    limit = policy.context_length
+    for task in tasks:
+        if limit is None or len(task.text.encode()) < limit // 2:
+            continue
+        length = len(form.prompt(task.prompt if task.messages is None else list(task.messages)).tokens)
+        if length >= limit:
+            raise InputError(
+                f"the prompt of task {task.id} has {length} tokens, but the context of the model is {limit}: shorten "
+                f"or remove that row ({task.text[:60]!r}...)"
+            )
 
 
 def _reference(recipe: Recipe, policy: LanguageModel, name: str) -> Reference:

@@ -36,16 +36,42 @@ def fresh_directory(parent: Path, name: str) -> Path:
 
 
 class RunDirectory:
-    """Writes a new run's files. Raises InputError when the directory already holds a run."""
+    """Claims an empty directory and writes a run's files. Raises InputError when it holds anything."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        if (path / "metrics.jsonl").exists() or (path / "config.yaml").exists():
-            raise InputError(f"{path} already holds a run: choose another --out, or move it away")
         try:
             path.mkdir(parents=True, exist_ok=True)
+            if (path / "metrics.jsonl").exists() or (path / "config.yaml").exists():
+                raise InputError(f"{path} already holds a run: choose another --out, or move it away")
+            if any(path.iterdir()):
+                raise InputError(f"{path} is not empty: a run needs a directory of its own, choose another --out")
+            (path / "config.yaml").touch(exist_ok=False)  # of two runs that start together one gets it
+        except FileExistsError:
+            raise InputError(f"{path} is taken by another run, or is a file: choose another --out") from None
         except OSError as error:
             raise InputError(f"the run directory {path} cannot be made: {error.strerror}") from None
+
+    @classmethod
+    def claim(cls, path: Path) -> tuple[RunDirectory, bool]:
+        """The run directory at `path`, and whether it was made just now."""
+        try:
+            made = not path.exists()
+        except OSError as error:
+            raise InputError(f"the run directory {path} cannot be made: {error.strerror}") from None
+        return cls(path), made
+
+    def give_up(self, *, remove: bool) -> None:
+        """Take back the claim when nothing was recorded; `remove` the directory itself when it was made for this."""
+        records = [p for p in self.path.rglob("*") if p.is_file() and p.name != "config.yaml"]
+        if records:
+            return
+        (self.path / "config.yaml").unlink(missing_ok=True)
+        for folder in ("evaluations", "traces", "checkpoints"):
+            if (self.path / folder).is_dir():
+                (self.path / folder).rmdir()
+        if remove:
+            self.path.rmdir()
 
     def write_config(self, text: str) -> None:
         """The resolved recipe."""

@@ -23,7 +23,8 @@ Mode = Literal["auto", "live", "lines", "quiet", "json"]
 
 FIGURES: tuple[tuple[str, tuple[str, ...], Callable[[float], str]], ...] = (
     ("reward", ("reward", "reward/mean"), lambda v: f"{v:.3f}"),
-    ("accuracy", ("accuracy",), lambda v: f"{100 * v:.1f} %"),
+    ("accuracy", ("reward/numeric", "accuracy"), lambda v: f"{100 * v:.1f} %"),
+    ("held-out accuracy", ("held_out/accuracy",), lambda v: f"{100 * v:.1f} %"),
     ("loss", ("loss",), lambda v: f"{v:.4g}"),
     ("tokens/s", ("timing/tokens_per_second",), lambda v: f"{v:,.0f}"),
 )

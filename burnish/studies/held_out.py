@@ -45,6 +45,6 @@ class HeldOut:
         self.found.append(result)
         accuracy, form = result.accuracy, result.format_rate
         return {
-            "accuracy": accuracy.estimate if accuracy else float("nan"),
-            "format_rate": form.estimate if form else float("nan"),
+            "held_out/accuracy": accuracy.estimate if accuracy else float("nan"),
+            "held_out/format_rate": form.estimate if form else float("nan"),
         }

@@ -62,6 +62,8 @@ def _parsed(path: Path, line: int, text: str) -> Row:
         ) from None
     except ValueError as error:
         raise InputError(f"{path}, line {line}: {error}") from None
+    except RecursionError:
+        raise InputError(f"{path}, line {line}: the row is nested too deeply to read") from None
     if not isinstance(row, dict):
         raise InputError(f"{path}, line {line}: each line must be one JSON object, this is {kind_of(row)}")
     try:

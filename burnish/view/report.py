@@ -20,7 +20,7 @@ from burnish.view.text import number, shown
 
 FIRST_CHARTS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("Reward", ("reward", "reward/mean"), ""),
-    ("Training accuracy", ("accuracy",), ""),
+    ("Share of right samples", ("reward/numeric",), ""),
     ("Loss", ("loss",), ""),
     ("Entropy", ("entropy",), " nats"),
     ("Completion length", ("length", "length/mean", "completion_length"), " tokens"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -162,8 +163,16 @@ def test_what_a_user_is_told(model: Path, tmp_path: Path) -> None:
 
     with pytest.raises(RunError, match="no such thing"):
         train(grpo(model), out=tmp_path / "raises", reward=broken)
+    assert not (tmp_path / "raises").exists()  # nothing was recorded: the corrected run may have the directory
+    train(grpo(model, steps=1), out=tmp_path / "raises", reward=dense)
     with pytest.raises(InputError, match="already holds a run"):
         train(grpo(model), out=tmp_path / "raises", reward=dense)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("keep me")
+    with pytest.raises(InputError, match="is not empty"):
+        train(grpo(model), out=tmp_path / "mine", reward=dense)
+    with pytest.raises(InputError, match="cannot be made|taken"):
+        train(grpo(model), out=tmp_path / ("n" * 300), reward=dense)
     with pytest.raises(InputError, match="no use for a reward function"):
         train(sft(model, tmp_path), out=tmp_path / "x", reward=dense)
     evaluation = {"data": {"family": {"kind": "arithmetic", "count": 6}}}
@@ -173,7 +182,7 @@ def test_what_a_user_is_told(model: Path, tmp_path: Path) -> None:
     data.write_text(json.dumps({"prompt": "many words " * 200, "answer": "1"}) + "\n")
     with pytest.raises(InputError, match="context"):
         train(grpo(model, data={"path": str(data)}), out=tmp_path / "long", reward=dense)
-    assert not (tmp_path / "x").exists()
+    assert not (tmp_path / "x").exists() and not (tmp_path / "long").exists()
 
 
 def test_a_tokenizer_without_a_template_needs_plain_text_asked_for(tmp_path: Path) -> None:
@@ -191,3 +200,44 @@ def test_a_tokenizer_without_a_template_needs_plain_text_asked_for(tmp_path: Pat
     assert prompt.endswith("=") and prompt[0].isdigit()
     with pytest.raises(InputError, match="needs model.template: plain"):
         train(grpo(tmp_path / "base", data=text), out=tmp_path / "y", reward=dense)
+
+
+def test_a_run_in_which_nothing_could_be_trained_fails_and_says_where_to_look(model: Path, tmp_path: Path) -> None:
+    def none(completions: list[str], **columns: Any) -> list[None]:
+        return [None] * len(completions)
+
+    with pytest.raises(RunError, match="no optimizer step was taken in 2 steps"):
+        train(grpo(model), out=tmp_path / "run", reward=none)
+    assert [r["trained_tokens"] for r in metrics(tmp_path / "run")] == [0, 0]
+
+
+def test_the_saved_configuration_names_the_reward_that_was_used(model: Path, tmp_path: Path) -> None:
+    train(grpo(model, steps=1), out=tmp_path / "run", reward=dense)
+    assert "function: tests.running.test_train:dense" in (tmp_path / "run" / "config.yaml").read_text()
+
+
+def test_train_works_where_an_event_loop_is_running_as_in_a_notebook(model: Path, tmp_path: Path) -> None:
+    async def notebook() -> int:
+        return train(grpo(model, steps=1), out=tmp_path / "run", reward=dense).summary["optimizer_steps"]
+
+    assert asyncio.run(notebook()) == 1
+
+
+def test_e5_the_gap_stays_flat_and_small_at_a_learning_rate_of_nothing(model: Path, tmp_path: Path) -> None:
+    train(grpo(model, steps=4, optimizer={"lr": 1e-30}), out=tmp_path / "run", reward=dense)
+    assert all(r["sampler_gap"] < 1e-5 for r in metrics(tmp_path / "run"))
+
+
+def test_greedy_sampling_is_refused_before_anything_is_loaded() -> None:
+    with pytest.raises(InputError, match="greedy samples of a prompt are all alike"):
+        grpo(Path("nowhere"), sampling={"max_tokens": 5, "temperature": 0})
+
+
+def test_a_model_with_damaged_weights_is_named_as_such(tmp_path: Path) -> None:
+    network = tiny_network("llama")
+    with torch.no_grad():
+        network.model.norm.weight[3] = float("nan")
+    network.save_pretrained(tmp_path / "nan")
+    tiny_tokenizer().save_pretrained(tmp_path / "nan")
+    with pytest.raises(InputError, match="norm.weight.*NaN"):
+        train(grpo(tmp_path / "nan"), out=tmp_path / "run", reward=dense)
