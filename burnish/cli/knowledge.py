@@ -8,7 +8,7 @@ from typing import Annotated, get_args
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from burnish.cli.app import app
@@ -33,7 +33,7 @@ def methods(
     for m in chosen:
         table.add_row(m.name, escape(m.summary), m.status, ", ".join(m.needs), escape(m.cost))
     if chosen:
-        Console().print(table)
+        _console().print(table)
     else:
         print(f"No method learns from {have} yet.")
 
@@ -56,7 +56,13 @@ def explain(
     m = METHODS[method]
     lines = [f"{m.name}: {m.summary}", f"needs one of: {', '.join(m.needs)}", f"cost: {m.cost}"]
     print("\n".join([*lines, f"source: {m.citation}", f"page: {m.page}", f"status: {m.status}", ""]))
-    table = Table("key", "takes", "default", "meaning", show_edge=False)
+    table = Table(Column("key", no_wrap=True), "takes", "default", "meaning", show_edge=False)
     for key in documented_keys(m.recipe):
         table.add_row(*(Text(cell) for cell in (key.key, key.type, key.default, key.description)))
-    Console().print(table)
+    _console().print(table)
+
+
+def _console() -> Console:
+    """A terminal as wide as it is, and never so narrow that a key is cut; wide where nobody looks at it directly."""
+    console = Console()
+    return Console(width=max(console.width, 120 if console.is_terminal else 200))

@@ -20,7 +20,10 @@ class LoraSpec(BaseModel):
         default=32.0, gt=0, description="the update is scaled by alpha / rank, or alpha / sqrt(rank) with rslora"
     )
     dropout: float = Field(
-        default=0.0, ge=0, lt=1, description="dropout on the adapter's input; above 0 promise E1 is excluded"
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="dropout on the adapter's input; refused above 0, since promise E1 would not hold",
     )
     targets: Literal["all-linear"] | list[str] = Field(
         default="all-linear",
@@ -59,7 +62,7 @@ class ModelSpec(BaseModel):
 
     path: str = Field(
         min_length=1,
-        description="a local folder, a .gguf file, wheel:NAME (a model inside a Python wheel), or a hub id",
+        description="a local folder, a .gguf file, wheel:NAME (a model inside a Python wheel), nursery:NAME, or a hub id",
     )
     dtype: DtypeName = Field(
         default="auto", description="compute type; auto takes bfloat16 where it is measurably faster"
