@@ -62,7 +62,7 @@ class ModelSpec(BaseModel):
 
     path: str = Field(
         min_length=1,
-        description="a local folder, a .gguf file, wheel:NAME (a model inside a Python wheel), nursery:NAME, or a hub id",
+        description="a folder, a .gguf file, wheel:NAME (a model in a Python wheel), nursery:NAME, or a hub id",
     )
     dtype: DtypeName = Field(
         default="auto", description="compute type; auto takes bfloat16 where it is measurably faster"
