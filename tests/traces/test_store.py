@@ -47,10 +47,11 @@ authors = st.sampled_from(
 
 
 @st.composite
-def supports(draw: st.DrawFn, count: int) -> Support | None:
+def supports(draw: st.DrawFn, tokens: list[int]) -> Support | None:
+    """Kept sets that are empty or hold the token that was sampled."""
     if draw(st.booleans()):
         return None
-    kept = draw(st.lists(st.lists(st.integers(0, 99), max_size=3), min_size=count, max_size=count))
+    kept = [draw(st.just([]) | st.lists(st.integers(0, 99), max_size=2).map(lambda k, t=t: [*k, t])) for t in tokens]
     offsets = np.concatenate([[0], np.cumsum([len(k) for k in kept])]).astype(np.int64)
     return Support(offsets, np.array([i for k in kept for i in k], dtype=np.int32))
 
@@ -62,14 +63,15 @@ def traces(draw: st.DrawFn) -> Trace:
         count = draw(st.integers(0, 3))
         who = draw(st.lists(authors, min_size=count, max_size=count))
         small = st.floats(-50, 0, width=32)
+        tokens = draw(st.lists(st.integers(0, 2**31 - 1), min_size=count, max_size=count))
         logprobs = [draw(small) if a.kind is AuthorKind.MODEL else math.nan for a in who]
         trace.add(
             draw(st.integers(-1, node - 1)),
-            draw(st.lists(st.integers(0, 2**31 - 1), min_size=count, max_size=count)),
+            tokens,
             who,
             draw(st.lists(st.sampled_from(list(Role)), min_size=count, max_size=count)),
             np.array(logprobs, dtype=np.float32),
-            support=draw(supports(count)),
+            support=draw(supports(tokens)),
             meta=draw(st.dictionaries(names, json_values, max_size=1)),
         )
         for name in draw(st.lists(names, max_size=2, unique=True)):
