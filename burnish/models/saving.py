@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from burnish.errors import InputError, RunError
@@ -52,18 +53,25 @@ def save_model(
     if dtype is not None:
         tensors = _converted(tensors, dtype)
     _check_space(target, tensors, only="lora_" if model.adapter and not merged else "")
-    with atomic_folder(target) as aside:
-        if model.adapter and not merged:
-            network.save_pretrained(aside, state_dict=tensors, save_embedding_layers=False)
-            network.get_base_model().generation_config.save_pretrained(aside)
-            (aside / "README.md").unlink(missing_ok=True)  # peft's form with nothing filled in
-        else:
-            stored = next(t.dtype for t in tensors.values() if t.is_floating_point())
-            network.save_pretrained(aside, state_dict=tensors)
-            _note_dtype(aside / "config.json", stored)
-        if model.tokenizer is not None:
-            model.tokenizer.save_pretrained(aside)
+    try:
+        with atomic_folder(target) as aside:
+            _write(model, network, tensors, aside, merged=merged)
+    except (OSError, SafetensorError) as error:
+        raise RunError(f"{target}: the model could not be written ({error}); is the disk full?") from error
     return target
+
+
+def _write(model: LanguageModel, network: Any, tensors: dict[str, Tensor], aside: Path, *, merged: bool) -> None:
+    if model.adapter and not merged:
+        network.save_pretrained(aside, state_dict=tensors, save_embedding_layers=False)
+        network.get_base_model().generation_config.save_pretrained(aside)
+        (aside / "README.md").unlink(missing_ok=True)  # peft's form with nothing filled in
+    else:
+        stored = next(t.dtype for t in tensors.values() if t.is_floating_point())
+        network.save_pretrained(aside, state_dict=tensors)
+        _note_dtype(aside / "config.json", stored)
+    if model.tokenizer is not None:
+        model.tokenizer.save_pretrained(aside)
 
 
 def export(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -189,7 +191,7 @@ def test_a_failing_save_leaves_the_older_model_whole(tmp_path: Path, monkeypatch
         raise OSError("disk full")
 
     monkeypatch.setattr(broken.tokenizer, "save_pretrained", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(RunError, match="disk full"):
         save_model(broken, tmp_path / "saved")
     assert [f.name for f in tmp_path.iterdir()] == ["saved"]
     expected = reference(tiny_network("llama", seed=1), token_row())
@@ -230,3 +232,19 @@ def test_export_merges_and_stores_in_the_type_asked_for(dtype: str | None, tmp_p
     whole = transformers_loads(save_model(model, tmp_path / "merged", merged=True))
     for name, parameter in whole.named_parameters():
         assert torch.equal(network.get_parameter(name), parameter.to(network.dtype)), name
+
+
+def test_a_disk_that_refuses_is_told_in_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+    code = (
+        "import resource, sys; from tests.tiny import tiny_model; from burnish.models.saving import save_model; "
+        "model = tiny_model('llama'); resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)); "
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); save_model(model, sys.argv[1])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert "RunError" in done.stderr and "is the disk full?" in done.stderr, done.stderr[-2000:]
+    assert list(tmp_path.iterdir()) == []
