@@ -19,12 +19,17 @@ Evaluator = Callable[[int], Awaitable[dict[str, float]]]
 """Evaluates the policy after so many steps and returns numbers for that step's record."""
 
 
+SILENT_STEPS = 5
+"""Steps in a row without any spread of rewards after which a person is told."""
+
+
 async def run_loop(
     parts: Parts, directory: RunDirectory, progress: Progress, evaluate: Evaluator | None = None
 ) -> None:
     """Every step: collect groups, judge, annotate, update, publish, record. Evaluations before, after, and between."""
     recipe = parts.recipe
     every = recipe.evaluation.every if recipe.evaluation else 0
+    silent = 0
     if evaluate is not None:
         await evaluate(0)
     for step in range(recipe.steps):
@@ -46,6 +51,12 @@ async def run_loop(
         parts.controller.observe(step, record)
         directory.append_metrics(record)
         progress.step(record)
+        silent = silent + 1 if record.get("zero_variance_groups") == 1.0 else 0
+        if silent == SILENT_STEPS:
+            progress.message(
+                f"in {SILENT_STEPS} steps no group had two different rewards, so nothing is learned: make the tasks "
+                "easier or harder, the reward denser, or sample more of each prompt"
+            )
         _store(parts, directory, step, groups)
 
 

@@ -211,6 +211,16 @@ def test_a_run_in_which_nothing_could_be_trained_fails_and_says_where_to_look(mo
     assert [r["trained_tokens"] for r in metrics(tmp_path / "run")] == [0, 0]
 
 
+def test_rewards_without_any_spread_are_told_of_once(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def same(completions: list[str], **columns: Any) -> list[float]:
+        return [1.0] * len(completions)
+
+    train(grpo(model, steps=7, traces_every=0), out=tmp_path / "run", reward=same)
+    assert " ".join(capsys.readouterr().out.split()).count("no group had two different rewards") == 1
+
+
 def test_the_saved_configuration_names_the_reward_that_was_used(model: Path, tmp_path: Path) -> None:
     train(grpo(model, steps=1), out=tmp_path / "run", reward=dense)
     assert "function: tests.running.test_train:dense" in (tmp_path / "run" / "config.yaml").read_text()
