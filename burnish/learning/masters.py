@@ -40,7 +40,16 @@ class Masters:
         trained = {n: p for n, p in network.named_parameters() if p.requires_grad}
         if found is None or {id(p) for p in found.compute.values()} != {id(p) for p in trained.values()}:
             found = cls._known[network] = cls(network)
+        found._follow()
         return found
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        """Take over weights that were written to the compute copy since; a master that still rounds to it stays."""
+        for name, parameter in self.compute.items():
+            master = self.parameters[name]
+            if master is not parameter and not torch.equal(master.to(parameter.dtype), parameter):
+                master.copy_(parameter)
 
     @property
     def separate(self) -> bool:

@@ -97,7 +97,8 @@ def test_every_integer_is_found_as_written(value: int, layout: str) -> None:
 
 @given(st.text(max_size=200))
 def test_no_text_breaks_the_reader(text: str) -> None:
-    last_number(text), only_number(text), last_number(text, fractions=True)
+    for found in (last_number(text), only_number(text), last_number(text, fractions=True)):
+        assert found is None or isinstance(found, Fraction)
 
 
 def _rewards(texts: list[str], columns: dict[str, Any], **spec: Any) -> list[float | None]:

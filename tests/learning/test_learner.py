@@ -170,6 +170,11 @@ def test_a_second_learner_on_the_same_bfloat16_model_trains_it_too() -> None:
     terms = [build(CrossEntropySpec())]
     norms = [Learner(model, OptimizerSpec(lr=1e-9)).update(groups, terms)["grad_norm"] for _ in range(2)]
     assert norms[0] == pytest.approx(norms[1], rel=1e-3) and norms[0] > 0
+    weight = model.network.model.norm.weight
+    with torch.no_grad():
+        weight.fill_(0.5)  # written to the network, as loading other weights does
+    Learner(model, OptimizerSpec(lr=1e-9)).update(groups, terms)
+    assert torch.equal(weight, torch.full_like(weight, 0.5))
 
 
 def test_two_terms_of_one_kind_report_apart() -> None:
