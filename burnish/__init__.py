@@ -1,29 +1,75 @@
 """Burnish: post-training of language models in one small grammar.
 
-`import burnish` is quick and imports no torch: the public names below are loaded from their rooms when first used.
+`import burnish` is quick and imports no torch: the public names below are loaded from their rooms when first used. What
+the command line can do, a function here does: docs/notebook.ipynb uses them all.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for editors and type checkers
+    from burnish.api import RunResult, train
+    from burnish.errors import InputError, PromiseError, RunError
+    from burnish.learning.learner import Learner
+    from burnish.methods.recipe import Recipe
+    from burnish.models.loading import load_model
+    from burnish.pipelines import run_pipeline, show_pipeline
+    from burnish.running.catalogue import config, explain, list_methods
+    from burnish.running.config import load_recipe
+    from burnish.running.data import read_tasks
+    from burnish.running.talk import Conversation, Sample, Speaker, chat, sample
+    from burnish.running.talk import export_model as export
+    from burnish.sampling import LocalEngine
+    from burnish.studies.check import check_model as check
+    from burnish.studies.evaluation import compare
+    from burnish.studies.single import evaluate_by_name as evaluate
+    from burnish.traces import Group, Span, Trace, Verdict
+    from burnish.view.curve import curve
+    from burnish.view.report import write_report as report
+    from burnish.view.show import show
 
 __version__ = "0.1.0"
 
 _HOMES: dict[str, str] = {
+    # what the command line does
+    "train": "burnish.api",
+    "run_pipeline": "burnish.pipelines",
+    "show_pipeline": "burnish.pipelines",
+    "config": "burnish.running.catalogue",
+    "show": "burnish.view.show",
+    "report": "burnish.view.report:write_report",
+    "read_tasks": "burnish.running.data",
+    "chat": "burnish.running.talk",
+    "sample": "burnish.running.talk",
+    "evaluate": "burnish.studies.single:evaluate_by_name",
+    "check": "burnish.studies.check:check_model",
+    "export": "burnish.running.talk:export_model",
+    "list_methods": "burnish.running.catalogue",
+    "explain": "burnish.running.catalogue",
+    # what goes with it
+    "compare": "burnish.studies.evaluation",
+    "curve": "burnish.view.curve",
+    "load_recipe": "burnish.running.config",
+    "Recipe": "burnish.methods.recipe",
+    "RunResult": "burnish.api",
+    "Speaker": "burnish.running.talk",
+    "Sample": "burnish.running.talk",
+    "Conversation": "burnish.running.talk",
+    "InputError": "burnish.errors",
+    "PromiseError": "burnish.errors",
+    "RunError": "burnish.errors",
+    # the grammar
     "Group": "burnish.traces",
     "Learner": "burnish.learning.learner",
     "LocalEngine": "burnish.sampling",
     "load_model": "burnish.models.loading",
-    "train": "burnish.api",
-    "InputError": "burnish.errors",
-    "PromiseError": "burnish.errors",
-    "RunError": "burnish.errors",
     "Span": "burnish.traces",
     "Trace": "burnish.traces",
     "Verdict": "burnish.traces",
 }
-"""Public name -> the module it lives in."""
+"""Public name -> the module it lives in, and its name there where that is another one."""
 
 __all__ = ["__version__", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]
 
@@ -31,7 +77,8 @@ __all__ = ["__version__", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'burnish' has no attribute {name!r}; it has: {', '.join(sorted(_HOMES))}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    module, _, there = _HOMES[name].partition(":")
+    value = getattr(importlib.import_module(module), there or name)
     globals()[name] = value  # the next use does not come here
     return value
 

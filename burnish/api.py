@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+import uuid
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -14,15 +15,23 @@ from typing import Any
 
 from burnish.errors import InputError, RunError
 from burnish.feedback.spec import FeedbackSpec, FunctionSpec
-from burnish.losses.spec import PolicyGradientSpec
 from burnish.methods.recipe import Recipe, RolloutRecipe
 from burnish.running.assemble import Parts, assemble
 from burnish.running.config import load_recipe, recipe_from_mapping, resolved_yaml
-from burnish.running.directory import RunDirectory, fresh_directory
-from burnish.running.loop import run_loop, save_policy
+from burnish.running.determinism import computing
+from burnish.running.directory import RunDirectory, fresh_directory, newest_directory
+from burnish.running.environment import differences, environment
+from burnish.running.findings import findings
+from burnish.running.heartbeat import Heartbeat, Watched
+from burnish.running.interrupts import Interrupts
+from burnish.running.journal import Journal
+from burnish.running.loop import Run, run_loop, save_policy
 from burnish.running.progress import Progress, make_progress
-from burnish.studies.evaluation import Evaluation, Measure, compare
+from burnish.running.resume import Resumption, go_back, resumption
+from burnish.running.stateful import restore
+from burnish.studies.evaluation import Evaluation
 from burnish.studies.held_out import HeldOut
+from burnish.studies.summary import conclusion, summary_of
 from burnish.view.report import write_report
 
 
@@ -35,10 +44,25 @@ class RunResult:
     evaluations: list[Evaluation] = field(default_factory=list, repr=False)
 
 
+@dataclass(frozen=True)
+class _Order:
+    """What `train` was asked for, once everything is resolved."""
+
+    recipe: Recipe
+    name: str
+    base: Path | None
+    force: bool
+    progress: Progress
+    interrupts: Interrupts
+    heartbeat: Heartbeat
+
+
 def train(
     recipe: str | Path | Recipe,
     *,
     out: str | Path | None = None,
+    resume: bool = False,
+    force: bool = False,
     reward: Callable[..., Any] | None = None,
     progress: Progress | None = None,
     name: str | None = None,
@@ -47,12 +71,17 @@ def train(
 ) -> RunResult:
     """Run a recipe: a path to a YAML file, or a Recipe.
 
-    `out` is a new run directory: by default runs/NAME-SEED, numbered when taken, where `name` is the recipe's. `reward`
-    is a function `reward(completions, **columns) -> list[float | None]` used in place of the recipe's rewards.
-    Further keyword arguments set recipe keys, nested ones with two underscores for the dot: `optimizer__lr=1e-5`.
-    Relative paths in a recipe are taken from `base`, the current folder by default. `progress` is a display
-    (`burnish.running.progress.make_progress`); by default what suits the terminal. Raises InputError for anything wrong
-    in the recipe or the data, and RunError when the run fails or nothing could be trained.
+    `out` is a new run directory: by default runs/NAME-SEED, numbered when taken, where `name` is the recipe's. With
+    `resume` the run in `out` (by default the newest runs/NAME-SEED) goes on from its newest checkpoint, or begins when
+    there is none yet; a recipe that has changed since is refused unless `force`. `reward` is a function
+    `reward(completions, **columns) -> list[float | None]` used in place of the recipe's rewards. Further keyword
+    arguments set recipe keys, nested ones with two underscores for the dot: `optimizer__lr=1e-5`. Relative paths in a
+    recipe are taken from `base`, the current folder by default. `progress` is a display
+    (`burnish.running.progress.make_progress`); by default what suits the terminal.
+
+    Raises InputError for anything wrong in the recipe, the data or the directory, RunError when the run fails, a guard
+    stops it or nothing could be trained, and its subclass InterruptedRunError when asked to stop by Ctrl-C or SIGTERM:
+    the step is finished and a checkpoint saved first. A second Ctrl-C raises KeyboardInterrupt at once.
     """
     name = name or ("run" if isinstance(recipe, Recipe) else Path(recipe).stem)
     overrides = [f"{key.replace('__', '.')}={json.dumps(value, default=str)}" for key, value in keys.items()]
@@ -62,17 +91,32 @@ def train(
         recipe = recipe_from_mapping(recipe.model_dump(mode="json"), overrides)
     if reward is not None:
         recipe = _with_reward(recipe, reward)
-    if out is None:
-        directory, made = RunDirectory(fresh_directory(Path("runs"), f"{name}-{recipe.seed}")), True
-    else:
-        directory, made = RunDirectory.claim(Path(out))
+    if force and not resume:
+        raise InputError("force is for resuming a run whose recipe has changed: add resume (--resume), or remove it")
+    directory, made = _directory(recipe, name, None if out is None else Path(out), resume)
+    begun = directory.holds_run
     with ExitStack() as stack:
+        stack.callback(directory.close)
         shown = progress or stack.enter_context(make_progress("auto"))
+        interrupts = stack.enter_context(Interrupts())
+        beating = Heartbeat(directory.path, stall_seconds=recipe.guards.stall_seconds, tell=shown.message)
         try:
-            return _run(_train(recipe, name, directory, shown, base))
+            with beating as heartbeat:
+                return _run(_train(_Order(recipe, name, base, force, shown, interrupts, heartbeat), directory))
         except BaseException:
-            directory.give_up(remove=made)
+            if not begun:
+                directory.give_up(remove=made)
             raise
+
+
+def _directory(recipe: Recipe, name: str, out: Path | None, resume: bool) -> tuple[RunDirectory, bool]:
+    """The run's directory, and whether it was made just now."""
+    called, parent = f"{name}-{recipe.seed}", Path("runs")
+    if out is None:
+        out = (newest_directory(parent, called) if resume else None) or fresh_directory(parent, called)
+        made = not any(out.iterdir())
+        return (RunDirectory.reopen if resume else RunDirectory.claim)(out)[0], made
+    return (RunDirectory.reopen if resume else RunDirectory.claim)(out)
 
 
 def _run(work: Coroutine[Any, Any, RunResult]) -> RunResult:
@@ -92,74 +136,97 @@ def _with_reward(recipe: Recipe, reward: Callable[..., Any]) -> Recipe:
     return recipe.model_copy(update={"rewards": FeedbackSpec(rewards=(FunctionSpec(function=reward),))})
 
 
-async def _train(
-    recipe: Recipe, name: str, directory: RunDirectory, progress: Progress, base: Path | None
-) -> RunResult:
+async def _train(order: _Order, directory: RunDirectory) -> RunResult:
     started = time.perf_counter()
-    parts = assemble(recipe, base=base)
-    directory.write_config(resolved_yaml(recipe))
-    for line in _findings(parts):
-        progress.message(line)
-    held_out = HeldOut(parts, directory, progress) if recipe.evaluation else None
-    progress.start(f"{name}: {recipe.method} on {recipe.model.path}", recipe.steps)
-    await run_loop(parts, directory, progress, held_out)
+    recipe, progress = order.recipe, order.progress
+    earlier = resumption(directory, recipe, force=order.force) if directory.holds_run else None
+    if earlier is not None and directory.finished and not earlier.changed:
+        return _finished(directory, progress)
+    progress = Watched(progress, order.heartbeat, earlier.step if earlier else 0)
+    journal = Journal(directory.path / "journal.jsonl")
+    if earlier is not None:  # what was measured when the run began is not measured again: it might come out otherwise
+        pinned = recipe.model.model_copy(update={"dtype": earlier.identity["dtype"]})
+        recipe = recipe.model_copy(update={"model": pinned})
+    with computing(recipe):
+        parts = assemble(recipe, base=order.base, outside=journal)
+        identity = _begin(order, directory, journal, parts, earlier)
+        held_out = HeldOut(parts, directory, progress) if recipe.evaluation else None
+        run = Run(parts, directory, journal, progress, order.interrupts, identity, held_out)
+        if earlier is not None:
+            _take_up(run, held_out, earlier)
+        for line in findings(parts):
+            progress.message(line)
+        progress.start(f"{order.name}: {recipe.method} on {recipe.model.path}", recipe.steps)
+        before = parts.ledger.total("run", "seconds")
+        await run_loop(run)
+        return _conclude(run, held_out, before + time.perf_counter() - started)
+
+
+def _begin(
+    order: _Order, directory: RunDirectory, journal: Journal, parts: Parts, earlier: Resumption | None
+) -> dict[str, Any]:
+    """Write down what runs, or that it goes on; what every checkpoint notes about the run."""
+    now = environment(parts.policy.device)
+    if earlier is None:
+        dtype = str(parts.policy.compute_dtype).removeprefix("torch.")
+        run = {"run": uuid.uuid4().hex, "dtype": dtype, "environment": now}
+        directory.write_json("run.json", run)
+        directory.write_config(resolved_yaml(order.recipe))
+        journal.note("started", steps=order.recipe.steps, environment=now)
+        return {"run": run["run"], "environment": now}
+    before = earlier.checkpoint.manifest["environment"] if earlier.checkpoint else earlier.identity["environment"]
+    for line in earlier.messages:
+        order.progress.message(line)
+    if unlike := differences(before, now):
+        order.progress.message(f"this resume is not bit-equal to a run never stopped: {', '.join(unlike)}")
+    if earlier.changed:
+        directory.write_config(resolved_yaml(order.recipe))
+    journal.note("resumed", step=earlier.step, environment=now, changed=earlier.changed, not_bit_equal=unlike)
+    return {"run": earlier.identity["run"], "environment": now}
+
+
+def _take_up(run: Run, held_out: HeldOut | None, earlier: Resumption) -> None:
+    """Set every part to the checkpoint, with what was recorded behind it out of the way."""
+    if earlier.checkpoint is not None:
+        restore(run.parts, earlier.checkpoint)
+    run.step = earlier.step
+    # without a checkpoint everything is done anew, the evaluation before the first step too
+    moved = go_back(run.directory, run.step if earlier.checkpoint else -1)
+    if not earlier.changed:  # a changed run asks anew
+        run.journal.recall(run.step)
+    if held_out is not None:
+        held_out.restore()
+    run.progress.message(f"resumed after step {run.step}" + (f"; {moved}" if moved else ""))
+
+
+def _conclude(run: Run, held_out: HeldOut | None, seconds: float) -> RunResult:
+    """The final model, the summary, the report."""
+    parts, directory, recipe = run.parts, run.directory, run.parts.recipe
+    run.progress.phase("saving", 0, 1)
     save_policy(parts, directory, "final")
     evaluations = held_out.found if held_out else []
-    summary = _summary(parts, evaluations, time.perf_counter() - started)
+    summary = summary_of(parts, evaluations, seconds)
     directory.write_summary(summary)
-    report = write_report(directory.path)
+    run.journal.note("finished", step=run.step)
+    with directory.writing("report.html"):
+        report = write_report(directory.path)
+    run.progress.phase("saving", 1, 1)
     if not parts.learner.steps_taken:
         raise RunError(
             f"no optimizer step was taken in {recipe.steps} steps: no token had a weight to train on. Look at the "
             "rewards (missing ones, equal ones), at truncation and at what is masked: " + str(report)
         )
-    for line in [*_conclusion(evaluations, recipe.seed), f"report: {report}"]:
-        progress.message(line)
-    progress.finish({**summary, "report": str(report)})
+    for line in [*conclusion(evaluations, recipe.seed), *parts.ledger.lines(), f"report: {report}"]:
+        run.progress.message(line)
+    run.progress.finish({**summary, "report": str(report)})
     return RunResult(directory.path, summary, evaluations)
 
 
-def _findings(parts: Parts) -> list[str]:
-    """What a user should know before the first step."""
-    trained = sum(p.numel() for p in parts.learner.masters.parameters.values())
-    dtype = str(parts.policy.compute_dtype).removeprefix("torch.")
-    lines = [
-        f"model: {trained:,} trained parameters, {dtype}; learner: {parts.policy.path_in_use}",
-        f"template: {parts.format.finding}",
-    ]
-    if parts.sampler is not None:
-        lines.append(f"engine: {parts.sampler.path_in_use}")
-    old = {t.old for p in parts.declaration.controller.phases for t in p.terms if isinstance(t, PolicyGradientSpec)}
-    lines += [f"ratios: to the {name}'s log-probabilities of the samples" for name in sorted(old)]
-    return lines
-
-
-def _conclusion(evaluations: list[Evaluation], seed: int) -> list[str]:
-    """Accuracy and format rate on the held-out items, before and after, with the paired interval of the difference."""
-    if len(evaluations) < 2:
-        return []
-    lines = []
-    measures: tuple[tuple[str, Measure], ...] = (("accuracy", "correct"), ("format rate", "well_formed"))
-    for name, measure in measures:
-        found = compare(evaluations[0], evaluations[-1], measure, seed=seed)
-        lines.append(
-            f"held-out {name}: {found.before.estimate:.3f} -> {found.after.estimate:.3f}, difference "
-            f"{found.difference.estimate:+.3f}, 95 % interval [{found.difference.low:+.3f}, "
-            f"{found.difference.high:+.3f}], {found.items} items"
-        )
-    return lines
-
-
-def _summary(parts: Parts, evaluations: list[Evaluation], seconds: float) -> dict[str, Any]:
-    summary: dict[str, Any] = {
-        "method": parts.recipe.method,
-        "steps": parts.recipe.steps,
-        "seed": parts.recipe.seed,
-        "seconds": round(seconds, 1),
-        "optimizer_steps": parts.learner.steps_taken,
-        **{f"total/{name}": count for name, count in parts.meter.totals.items()},
-    }
-    if len(evaluations) >= 2:
-        summary["before"], summary["after"] = evaluations[0].summary(), evaluations[-1].summary()
-        summary["comparison"] = compare(evaluations[0], evaluations[-1], seed=parts.recipe.seed).to_json()
-    return summary
+def _finished(directory: RunDirectory, progress: Progress) -> RunResult:
+    """A run that is over already, as it was."""
+    path = directory.path
+    if not (path / "report.html").exists():
+        write_report(path)
+    progress.message(f"{path} is a finished run: there is nothing to resume")
+    summary = json.loads((path / "summary.json").read_text("utf-8"))
+    return RunResult(path, summary, [Evaluation.load(file) for file in sorted((path / "evaluations").glob("*.json"))])

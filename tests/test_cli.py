@@ -37,6 +37,7 @@ COMMANDS = (
     "methods",
     "explain",
     "data",
+    "pipeline",
 )
 
 
@@ -129,9 +130,9 @@ def test_the_process_itself_ends_with_the_status() -> None:
 
 def test_an_unexpected_exception_keeps_its_traceback() -> None:
     code = (
-        "import burnish.running.config as c\n"
-        "def broken(*a): raise ZeroDivisionError('inside')\n"
-        "c.load_recipe = broken\n"
+        "import burnish.running.catalogue as c\n"
+        "def broken(*a, **b): raise ZeroDivisionError('inside')\n"
+        "c.config = broken\n"
         "from burnish.cli import main; main(['config', 'x.yaml'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -139,10 +140,10 @@ def test_an_unexpected_exception_keeps_its_traceback() -> None:
 
 
 def test_an_interrupt_ends_with_status_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupted(*arguments: object) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("burnish.running.config.load_recipe", interrupted)
+    monkeypatch.setattr("burnish.running.catalogue.config", interrupted)
     code, _, errors = status(capsys, "config", "x.yaml")
     assert code == 130 and "Traceback" not in errors
 
@@ -155,10 +156,11 @@ def test_escape_sequences_of_a_model_do_not_reach_the_terminal() -> None:
 
 
 def test_config_prints_a_file_that_loads_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, text, _ = status(capsys, "config", RECIPE, "optimizer.lr=1e-4", "seed=3")
-    assert "lr: 0.0001" in text and "seed: 3" in text
-    (tmp_path / "again.yaml").write_text(text)
-    assert status(capsys, "config", str(tmp_path / "again.yaml")) == (0, text, "")
+    changes = ["optimizer.lr=1e-4", "seed=3"]
+    _, text, _ = status(capsys, "config", RECIPE, *changes, "--plain")
+    assert "lr: 0.0001" in text and "seed: 3" in text and "#" not in text
+    (tmp_path / "again.yaml").write_text(status(capsys, "config", RECIPE, *changes)[1])
+    assert status(capsys, "config", str(tmp_path / "again.yaml"), "--plain") == (0, text, "")
 
 
 def test_methods_are_listed_and_chosen_by_what_one_has(capsys: pytest.CaptureFixture[str]) -> None:
@@ -276,7 +278,7 @@ def test_training_twice_makes_two_runs_and_tells_of_them(
     events = [json.loads(line) for line in text.splitlines()]
     assert events[-1]["event"] == "result" and events[-1]["out"] == "runs/tiny-5-2"
     run = Path(events[-1]["out"])
-    assert status(capsys, "config", str(run / "config.yaml"))[1] == (run / "config.yaml").read_text()
+    assert status(capsys, "config", str(run / "config.yaml"), "--plain")[1] == (run / "config.yaml").read_text()
     monkeypatch.setenv("COLUMNS", "160")
     code, text, _ = status(capsys, "show", str(run), "--group", "0", "--limit", "0")
     assert code == 0 and "member 1" in text and "policy" in text and "advantage" in text

@@ -32,12 +32,16 @@ def _run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
 
 
-def _declared(*, extras: bool) -> set[str]:
-    """Import names of the dependencies in pyproject.toml."""
+EXTRAS = {"burnish/tracking": "trackers"}
+"""Folders that may import what an extra brings: nothing else imports them, but when it is asked for."""
+
+
+def _declared(*extras: str) -> set[str]:
+    """Import names of the dependencies in pyproject.toml, and of those of some extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     requirements = list(project["dependencies"])
-    if extras:
-        requirements += [line for lines in project["optional-dependencies"].values() for line in lines]
+    for extra in extras:
+        requirements += project["optional-dependencies"][extra]
     names = {re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0].lower() for line in requirements}
     return {IMPORT_NAMES.get(name, name.replace("-", "_")) for name in names}
 
@@ -91,15 +95,16 @@ def test_an_unknown_public_name_is_refused_with_the_names_there_are() -> None:
 
 
 def test_every_import_is_declared() -> None:
-    allowed = _declared(extras=False) | set(sys.stdlib_module_names) | {"burnish"}
-    undeclared = {
-        f"{path.relative_to(ROOT)}: {name}" for path in PACKAGE.rglob("*.py") for name in _imported(path) - allowed
-    }
+    undeclared = set()
+    for path in PACKAGE.rglob("*.py"):
+        extras = [extra for folder, extra in EXTRAS.items() if ROOT / folder in path.parents]
+        allowed = _declared(*extras) | set(sys.stdlib_module_names) | {"burnish"}
+        undeclared |= {f"{path.relative_to(ROOT)}: {name}" for name in _imported(path) - allowed}
     assert not undeclared
 
 
 def test_every_import_of_the_tests_is_declared() -> None:
-    allowed = _declared(extras=True) | set(sys.stdlib_module_names) | {"burnish", "tests", "benchmarks"}
+    allowed = _declared("dev", "trackers") | set(sys.stdlib_module_names) | {"burnish", "tests", "benchmarks"}
     undeclared = {
         f"{path.relative_to(ROOT)}: {name}"
         for path in (ROOT / "tests").rglob("*.py")

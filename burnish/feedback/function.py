@@ -13,6 +13,8 @@ from burnish.feedback.limited import Outcome, call_limited
 from burnish.feedback.loading import Signature, load_function, tail
 from burnish.feedback.reward import Missing, Score, named
 from burnish.feedback.spec import FunctionSpec
+from burnish.ledger import Quantity
+from burnish.outside import Direct, Outside
 from burnish.tasks import Task
 from burnish.traces import Status
 
@@ -28,7 +30,9 @@ class FunctionReward:
     failed, `settle` stops the run: training on would only hide the fault.
     """
 
-    def __init__(self, spec: FunctionSpec, base: Path | None = None) -> None:
+    calls: Quantity | None = "reward_calls"
+
+    def __init__(self, spec: FunctionSpec, base: Path | None = None, outside: Outside | None = None) -> None:
         self.spec = spec
         self.function: Callable[..., Any] = (
             load_function(spec.function, base) if isinstance(spec.function, str) else spec.function
@@ -37,6 +41,8 @@ class FunctionReward:
         self.label = spec.function if isinstance(spec.function, str) else f"{self.name!r}"
         self._signature = Signature(self.function, self.label)
         self._counts: Counter[str] = Counter()
+        self.outside: Outside = outside or Direct()
+        self._faults: list[str] = []
         self._worked = False
         self._failed_in_a_row = 0
         self._last_failure = ""
@@ -50,60 +56,58 @@ class FunctionReward:
         """See `Reward.score`. Raises InputError when the function asks for a column that is not there."""
         names = self._signature.select(row, columns)
         arguments = {name: [columns[name]] * len(completions) for name in names}
-        outcome = await call_limited(
-            lambda: self.function(completions=list(completions), **arguments), self.spec.time_limit
-        )
-        self._counts["calls"] += 1
-        scores, fault = self._read(outcome, named(row, columns), len(completions))
-        if fault:
-            self._failed_in_a_row += 1
-            self._last_failure = fault
-        else:
-            self._worked, self._failed_in_a_row = True, 0
-        return scores
+        place = len(self._faults)  # calls end in any order; what is remembered goes by the order they began in
+        self._faults.append("")
 
-    def _read(self, outcome: Outcome, row: str, count: int) -> tuple[list[Score], str]:
+        async def call() -> dict[str, Any]:
+            outcome = await call_limited(
+                lambda: self.function(completions=list(completions), **arguments), self.spec.time_limit
+            )
+            counts: Counter[str] = Counter(calls=1)
+            scores, fault = self._read(outcome, named(row, columns), len(completions), counts)
+            return {"scores": [_written(score) for score in scores], "fault": fault, "counts": dict(counts)}
+
+        answer = await self.outside.ask(f"reward/{self.name}", [row, arguments, completions], call)
+        self._counts.update(answer["counts"])
+        self._faults[place] = answer["fault"]
+        return [_from_written(score) for score in answer["scores"]]
+
+    def _read(self, outcome: Outcome, row: str, count: int, counts: Counter[str]) -> tuple[list[Score], str]:
         """Scores, and what is to be told of a call that failed as a whole (empty: it worked)."""
         at = f"reward function {self.label}, {row}"
         if outcome.expired:
-            return self._failed("timed_out", count, f"{at}: ran past its limit of {self.spec.time_limit:g} s")
+            return _failed("timed_out", counts, count, f"{at}: ran past its limit of {self.spec.time_limit:g} s")
         if outcome.error is not None:
             error = outcome.error
             reason = f"{at}: raised {type(error).__name__}: {error}"
-            scores, _ = self._failed("raised", count, reason)
+            scores, _ = _failed("raised", counts, count, reason)
             return scores, f"{reason}\n{tail(error)}"
         values = _as_list(outcome.value)
         if values is None:
             got = type(outcome.value).__name__
-            return self._failed("invalid", count, f"{at}: must return a list with one number per completion, not {got}")
-        if len(values) != count:
-            return self._failed(
-                "invalid", count, f"{at}: returned {len(values)} values for {count} completions; return one for each"
+            return _failed(
+                "invalid", counts, count, f"{at}: must return a list with one number per completion, not {got}"
             )
-        scores: list[Score] = [self._checked(value, f"{at}, completion {i}") for i, value in enumerate(values)]
+        if len(values) != count:
+            return _failed(
+                "invalid",
+                counts,
+                count,
+                f"{at}: returned {len(values)} values for {count} completions; return one for each",
+            )
+        scores: list[Score] = [_checked(value, f"{at}, completion {i}", counts) for i, value in enumerate(values)]
         faults = [s.reason for s in scores if isinstance(s, Missing) and s.status is Status.VERIFIER_ERROR]
         return scores, faults[0] if faults and len(faults) == count else ""
 
-    def _failed(self, kind: str, count: int, reason: str) -> tuple[list[Score], str]:
-        self._counts[kind] += 1
-        return [Missing(Status.VERIFIER_ERROR, reason)] * count, reason
-
-    def _checked(self, value: Any, at: str) -> Score:
-        if value is None:
-            self._counts["none"] += 1
-            return Missing(Status.VOID, f"{at}: the function returned None")
-        try:
-            number = math.nan if isinstance(value, (str, bytes)) else float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
-        if math.isfinite(number):
-            return number
-        self._counts["invalid"] += 1
-        shown = repr(value)[:80]
-        return Missing(Status.VERIFIER_ERROR, f"{at}: returned {shown}; return a finite number, or None for missing")
-
     def settle(self) -> None:
         """Raises RunError with the function's own traceback when it does not work at all."""
+        for fault in self._faults:
+            if fault:
+                self._failed_in_a_row += 1
+                self._last_failure = fault
+            else:
+                self._worked, self._failed_in_a_row = True, 0
+        self._faults.clear()
         if not self._failed_in_a_row or (self._worked and self._failed_in_a_row < FAILURES_TO_STOP):
             return
         calls = self._counts["calls"]
@@ -116,12 +120,16 @@ class FunctionReward:
 
     def state(self) -> dict[str, Any]:
         """What a resumed run needs to count on and to stop at the same call."""
-        return {"counts": dict(self._counts), "worked": self._worked, "failed_in_a_row": self._failed_in_a_row}
+        return {
+            "counts": dict(sorted(self._counts.items())), "worked": self._worked,
+            "failed_in_a_row": self._failed_in_a_row, "last_failure": self._last_failure,
+        }  # fmt: skip
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Take up the state that `state` gave."""
         self._counts = Counter(state["counts"])
         self._worked, self._failed_in_a_row = bool(state["worked"]), int(state["failed_in_a_row"])
+        self._last_failure = str(state["last_failure"])
 
 
 def _as_list(value: Any) -> list[Any] | None:
@@ -129,3 +137,32 @@ def _as_list(value: Any) -> list[Any] | None:
     if hasattr(value, "tolist"):
         value = value.tolist()
     return list(value) if isinstance(value, (list, tuple)) else None
+
+
+def _failed(kind: str, counts: Counter[str], count: int, reason: str) -> tuple[list[Score], str]:
+    counts[kind] += 1
+    return [Missing(Status.VERIFIER_ERROR, reason)] * count, reason
+
+
+def _checked(value: Any, at: str, counts: Counter[str]) -> Score:
+    if value is None:
+        counts["none"] += 1
+        return Missing(Status.VOID, f"{at}: the function returned None")
+    try:
+        number = math.nan if isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if math.isfinite(number):
+        return number
+    counts["invalid"] += 1
+    shown = repr(value)[:80]
+    return Missing(Status.VERIFIER_ERROR, f"{at}: returned {shown}; return a finite number, or None for missing")
+
+
+def _written(score: Score) -> Any:
+    """A score as a JSON value, for the journal."""
+    return [score.status.value, score.reason] if isinstance(score, Missing) else score
+
+
+def _from_written(score: Any) -> Score:
+    return Missing(Status(score[0]), score[1]) if isinstance(score, list) else float(score)

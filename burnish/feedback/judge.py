@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from burnish.feedback.reward import Missing, Reward, Score
+from burnish.ledger import Ledger
 from burnish.tasks import Task
 from burnish.traces import Group, Span, Status, Verdict
 
@@ -18,9 +19,12 @@ class Feedback:
     A component that is missing makes the reward missing, since a sum without it would be another reward.
     """
 
-    def __init__(self, rewards: Sequence[tuple[Reward, float]], concurrency: int = 8) -> None:
+    def __init__(
+        self, rewards: Sequence[tuple[Reward, float]], concurrency: int = 8, ledger: Ledger | None = None
+    ) -> None:
         self.rewards = list(rewards)
         self.concurrency = concurrency
+        self.ledger = Ledger() if ledger is None else ledger
 
     def check(self, tasks: Sequence[Task]) -> None:
         """Raise InputError, naming task and column, when judging these tasks could not work. Call before a run."""
@@ -45,26 +49,34 @@ class Feedback:
 
         async def one(key: str, columns: Mapping[str, Any], members: list[Span]) -> None:
             async with slots:
-                verdicts = await self._verdicts(key, columns, [texts(member) for member in members])
+                verdicts = await self._verdicts(key, columns, [texts(member) for member in members], "reward")
             for member, verdict in zip(members, verdicts, strict=True):
                 member.verdict = verdict
 
         running = [asyncio.ensure_future(one(*item)) for item in batch]
         try:
-            await asyncio.gather(*running)
+            with self.ledger.timed("reward"):
+                await asyncio.gather(*running)
         finally:
             for task in running:
                 task.cancel()  # one has raised: the others have no taker
         self.settle()
 
-    async def verdicts(self, row: str, columns: Mapping[str, Any], completions: list[str]) -> list[Verdict]:
-        """Verdicts on the completions of one task, outside any group. Raises as `judge` does."""
-        verdicts = await self._verdicts(row, columns, completions)
+    async def verdicts(
+        self, row: str, columns: Mapping[str, Any], completions: list[str], *, role: str = "reward"
+    ) -> list[Verdict]:
+        """Verdicts on the completions of one task, outside any group, counted under `role`. Raises as `judge` does."""
+        with self.ledger.timed(role):
+            verdicts = await self._verdicts(row, columns, completions, role)
         self.settle()
         return verdicts
 
-    async def _verdicts(self, row: str, columns: Mapping[str, Any], completions: list[str]) -> list[Verdict]:
-        scores = [await reward.score(row, columns, completions) for reward, _ in self.rewards]
+    async def _verdicts(self, row: str, columns: Mapping[str, Any], completions: list[str], role: str) -> list[Verdict]:
+        scores = []
+        for reward, _ in self.rewards:
+            scores.append(await reward.score(row, columns, completions))
+            if reward.calls is not None:
+                self.ledger.add(role, reward.calls)
         return [self._verdict([of_reward[i] for of_reward in scores]) for i in range(len(completions))]
 
     def _verdict(self, scores: list[Score]) -> Verdict:

@@ -10,12 +10,15 @@ from burnish.errors import InputError
 from burnish.feedback.numbers import last_number, only_number
 from burnish.feedback.reward import Score, named
 from burnish.feedback.spec import FormatSpec, NumericSpec
+from burnish.ledger import Quantity
 from burnish.tasks import Task
 from burnish.tasks.suggest import did_you_mean
 
 
 class NumericReward:
     """1.0 when the completion's number equals the answer's, else 0.0; a completion without a number is wrong."""
+
+    calls: Quantity | None = None
 
     def __init__(self, spec: NumericSpec) -> None:
         self.spec = spec
@@ -71,6 +74,8 @@ class NumericReward:
 
 class FormatReward:
     """1.0 when the completion is a number and nothing else, else 0.0."""
+
+    calls: Quantity | None = None
 
     def __init__(self, spec: FormatSpec) -> None:
         self.spec = spec

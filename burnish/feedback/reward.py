@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from burnish.ledger import Quantity
 from burnish.tasks import Task
 from burnish.traces import Status
 
@@ -31,6 +32,8 @@ class Reward(Protocol):
     """One named component of the feedback."""
 
     name: str
+    calls: Quantity | None
+    """What the ledger counts a call of `score` as; None for what the machine works out by itself."""
 
     def check(self, tasks: Sequence[Task]) -> None:
         """Raise InputError when these tasks lack something that scoring will need. Called before the run."""

@@ -9,7 +9,7 @@ coefficient x statistic; so each term is exact at one sequence per micro-batch (
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -25,8 +25,10 @@ from burnish.learning.objective import Objective
 from burnish.learning.optimizers import clip_global_norm, make_optimizer
 from burnish.learning.packing import MicroBatch, pack
 from burnish.learning.spec import LearnerSpec, OptimizerSpec
-from burnish.learning.statistics import Statistics, token_statistics
+from burnish.learning.statistics import Statistics, projections, token_statistics
+from burnish.ledger import Ledger
 from burnish.losses.term import Term
+from burnish.models.flops import ModelFlops
 from burnish.models.language_model import LanguageModel
 from burnish.randomness import counter_generator, stable_hash
 from burnish.traces import Group
@@ -47,12 +49,14 @@ class Learner:
         *,
         seed: int = 0,
         total_steps: int | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.model = model
         self.optimizer_spec = optimizer or OptimizerSpec()
         self.layout = layout or LearnerSpec()
         self.seed = seed
         self.total_steps = total_steps
+        self.ledger = Ledger() if ledger is None else ledger
         self.steps_taken = 0
         if self.optimizer_spec.schedule != "constant" and not (self.optimizer_spec.decay_steps or total_steps):
             raise InputError(f"schedule {self.optimizer_spec.schedule!r} needs an end: set decay_steps or total_steps")
@@ -60,27 +64,38 @@ class Learner:
         if not self.masters.parameters:
             raise InputError(f"model {model.name!r} has no parameter that requires a gradient: nothing to train")
         self.optimizer = make_optimizer(self.optimizer_spec, self.masters.parameters.values(), self._rate())
+        self._flops = ModelFlops.of(model)
         if self.layout.gradient_checkpointing:
             _checkpoint_layers(model)
 
     # -- updating ------------------------------------------------------------------------------------------------
 
-    def update(self, groups: Sequence[Group], terms: Sequence[Term]) -> dict[str, float]:
+    def update(
+        self,
+        groups: Sequence[Group],
+        terms: Sequence[Term],
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> dict[str, float]:
         """One pass over `groups`: its optimizer steps, and the model's version one higher for each.
 
         Returns the mean over optimizer steps of the loss, each term, the gradient norm before clipping, the learning
         rate and the terms' diagnostics, and the sum of trained tokens. A part of the batch without any trained token
-        takes no optimizer step. Raises RunError when the loss or the gradient of an optimizer
-        step is not finite; that step is then not taken.
+        takes no optimizer step. `progress` is told how many optimizer steps are done, of how many. Raises RunError when
+        the loss or the gradient of an optimizer step is not finite; that step is then not taken.
         """
         terms = [t for t in terms if t.learner == self.model.name]
         if not terms:
             raise InputError(f"no loss term trains model {self.model.name!r}")
         records = []
-        for part in self._partition(groups):
+        parts = self._partition(groups)
+        for done, part in enumerate(parts):
+            progress(done, len(parts))
             step = collect(part, terms)
             if len(step):
-                records.append(self._optimizer_step(step, terms))
+                with self.ledger.timed(self.model.name):
+                    records.append(self._optimizer_step(step, terms))
+                self.ledger.add(self.model.name, "trained_tokens", len(step))
+        progress(len(parts), len(parts))
         return _merge(records)
 
     def gradients(self, groups: Sequence[Group], terms: Sequence[Term]) -> dict[str, Tensor]:
@@ -138,6 +153,9 @@ class Learner:
             padded=not self.model.sharing,
         )
         laid_out = [MicroBatch.lay_out(pieces, self.model.device) for pieces in batches]
+        for batch in laid_out:
+            flops = self._flops.training(batch.runs, projections(batch, step, objective.needs))
+            self.ledger.add(self.model.name, "flops", flops)
         with self.model.numerics():
             if objective.token_scope or len(laid_out) == 1:
                 for batch in laid_out:
@@ -170,23 +188,30 @@ class Learner:
     # -- state ---------------------------------------------------------------------------------------------------
 
     def state(self) -> tuple[dict[str, object], dict[str, Tensor]]:
-        """What a checkpoint must hold beside the compute weights: plain values, and tensors by name."""
+        """What a checkpoint must hold: plain values, and tensors by name.
+
+        The tensors are the trained parameters in the precision of their masters ("parameter/<name>") and the
+        optimizer's ("optimizer/<name>/<entry>").
+        """
         from burnish.learning.state import optimizer_state
 
         tensors = optimizer_state(self.optimizer, list(self.masters.parameters))
-        if self.masters.separate:
-            tensors |= {f"master/{n}": t for n, t in self.masters.parameters.items()}
+        tensors |= {f"parameter/{n}": t.detach() for n, t in self.masters.parameters.items()}
         return {"steps_taken": self.steps_taken, "version": self.model.version}, tensors
 
-    def load(self, values: dict[str, object], tensors: dict[str, Tensor]) -> None:
-        """Continue from what `state` gave. The compute weights are loaded with the model."""
+    def load(self, values: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        """Continue from what `state` gave. Raises InputError when the tensors are those of another model."""
         from burnish.learning.state import load_optimizer_state
 
-        self.steps_taken = int(values["steps_taken"])  # type: ignore[call-overload]
-        self.model.version = int(values["version"])  # type: ignore[call-overload]
-        if self.masters.separate:
-            self.masters.load({n: tensors[f"master/{n}"] for n in self.masters.parameters})
-        load_optimizer_state(self.optimizer, list(self.masters.parameters), tensors)
+        own = self.masters.parameters
+        given = {n.removeprefix("parameter/"): t for n, t in tensors.items() if n.startswith("parameter/")}
+        for name in own.keys() | given.keys():
+            if name not in own or name not in given or own[name].shape != given[name].shape:
+                sizes = [list(side[name].shape) if name in side else "absent" for side in (given, own)]
+                raise InputError(f"{name} is {sizes[0]} in the state and {sizes[1]} in model {self.model.name!r}")
+        self.steps_taken, self.model.version = int(values["steps_taken"]), int(values["version"])
+        self.masters.load(given)
+        load_optimizer_state(self.optimizer, list(own), tensors)
 
 
 def _checkpoint_layers(model: LanguageModel) -> None:

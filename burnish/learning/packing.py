@@ -11,6 +11,7 @@ from torch import Tensor
 
 from burnish.errors import InputError
 from burnish.learning.collect import StepTokens, Tree
+from burnish.models.flops import Run
 from burnish.models.forest import Forest
 from burnish.models.head import KeptSupport
 from burnish.models.language_model import LanguageModel
@@ -129,6 +130,11 @@ class MicroBatch:
             targets.append(piece.tree.trace.nodes[node_index].tokens[offsets].astype(np.int64))
         arrays = (torch.from_numpy(np.concatenate(a)).to(device) for a in (flat, sources, targets))
         return cls(forest, *arrays)
+
+    @property
+    def runs(self) -> list[Run]:
+        """The tokens that are computed, for counting operations: what members of a tree share is there once."""
+        return [(slot.position, slot.position + len(slot)) for slot in self.forest.slots]
 
     def hidden(self, model: LanguageModel) -> Tensor:
         """Hidden states [m, H] that predict the trained tokens. Raises InputError when a path exceeds the context."""

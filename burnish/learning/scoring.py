@@ -13,9 +13,11 @@ from burnish.errors import InputError
 from burnish.learning.collect import StepTokens, collect
 from burnish.learning.packing import MicroBatch, pack
 from burnish.learning.spec import LearnerSpec
-from burnish.learning.statistics import token_statistics
+from burnish.learning.statistics import projections, token_statistics
+from burnish.ledger import Ledger
 from burnish.losses.build import SAMPLER_LOGPROB
 from burnish.losses.term import Need, Term, TermValues, TokenView
+from burnish.models.flops import ModelFlops
 from burnish.models.language_model import LanguageModel
 from burnish.traces import Group, Span, Trace
 
@@ -52,13 +54,17 @@ def score(
     groups: Sequence[Group],
     want: Sequence[Need] = ("policy_logprob",),
     layout: LearnerSpec | None = None,
+    *,
+    ledger: Ledger | None = None,
+    role: str | None = None,
 ) -> Scored:
     """Score every sampled token of the counted members, under the distribution it was sampled from.
 
     That is with its temperature and kept support, so that the numbers compare with the sampler's. Greedy tokens are
-    scored at temperature 1. Raises InputError when `want` is empty.
+    scored at temperature 1. A `ledger` counts it under `role`, by default the model's name. Raises InputError when
+    `want` is empty.
     """
-    layout = layout or LearnerSpec()
+    layout, ledger, role = layout or LearnerSpec(), ledger or Ledger(), role or model.name
     if not want:
         raise InputError("nothing to score: name at least one statistic")
     # a stream that is present exactly on sampled tokens, and no ratio: greedy tokens may be scored too
@@ -72,9 +78,12 @@ def score(
         packing=layout.packing,
         padded=not model.sharing,
     )
-    with torch.no_grad():
+    ledger.add(role, "scored_tokens", len(tokens))
+    flops = ModelFlops.of(model)
+    with torch.no_grad(), ledger.timed(role):
         for pieces in batches:
             batch = MicroBatch.lay_out(pieces, model.device)
+            ledger.add(role, "flops", flops.forward(batch.runs, projections(batch, tokens, frozenset(want))))
             statistics = token_statistics(model, batch, tokens, frozenset(want))
             for name in want:
                 values[name][batch.tokens.cpu().numpy()] = statistics[name].double().cpu().numpy()

@@ -44,6 +44,13 @@ class OptimizerSpec(BaseModel):
         unused = [key for key, off in (("decay_steps", None), ("final_ratio", 0.0)) if getattr(self, key) != off]
         if self.schedule == "constant" and unused:
             raise ValueError(f"{', '.join(unused)}: unused with schedule constant; set schedule to linear or cosine")
+        if self.schedule != "constant" and self.final_ratio == 1:
+            raise ValueError(f"final_ratio: 1 leaves nothing to decay with schedule {self.schedule}; lower it")
+        if self.decay_steps is not None and self.decay_steps <= self.warmup_steps:
+            raise ValueError(
+                f"decay_steps: the decay would end at optimizer step {self.decay_steps}, within the warm-up of "
+                f"{self.warmup_steps}; raise decay_steps or lower warmup_steps"
+            )
         return self
 
     def learning_rate(self, step: int, *, adapter: bool = False, total_steps: int | None = None) -> float:

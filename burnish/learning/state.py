@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -22,7 +24,7 @@ def optimizer_state(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[
     return tensors
 
 
-def load_optimizer_state(optimizer: torch.optim.Optimizer, names: list[str], tensors: dict[str, Tensor]) -> None:
+def load_optimizer_state(optimizer: torch.optim.Optimizer, names: list[str], tensors: Mapping[str, Tensor]) -> None:
     """Set what `optimizer_state` gave. Entries of other parameters are left alone."""
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     by_name = dict(zip(names, parameters, strict=True))
@@ -35,4 +37,6 @@ def load_optimizer_state(optimizer: torch.optim.Optimizer, names: list[str], ten
             number = float(value)
             state[entry.removesuffix("#number")] = int(number) if number.is_integer() else number
         else:
-            state[entry] = value.clone()
+            # a step count lives beside the parameter only where a fused kernel reads it, as in torch's own loading
+            place = by_name[name].device if entry != "step" or optimizer.defaults.get("fused") else "cpu"
+            state[entry] = value.to(place, copy=True)

@@ -10,6 +10,8 @@ from burnish.learning.packing import MicroBatch
 from burnish.losses.term import Need
 from burnish.models.language_model import LanguageModel
 
+_POLICY = frozenset[Need]({"policy_logprob", "policy_entropy"})
+
 Statistics = dict[str, Tensor]
 """Statistic name -> values [m] at a micro-batch's trained tokens."""
 
@@ -21,10 +23,10 @@ def token_statistics(model: LanguageModel, batch: MicroBatch, step: StepTokens, 
     the batch was sampled otherwise than from the model's own distribution, one projection serves both.
     """
     hidden = batch.hidden(model)
-    policy = needs & {"policy_logprob", "policy_entropy"}
+    policy = needs & _POLICY
     chosen = batch.tokens.cpu().numpy()
     result: Statistics = {}
-    plain_serves = not step.transformed[chosen].any()
+    plain_serves = _plain_serves(batch, step)
     if "logprob" in needs or (policy and plain_serves):
         logprob, entropy = model.head.token_statistics(
             hidden, batch.targets, entropy="policy_entropy" in needs and plain_serves
@@ -44,3 +46,15 @@ def token_statistics(model: LanguageModel, batch: MicroBatch, step: StepTokens, 
         if entropy is not None:
             result["policy_entropy"] = entropy
     return {name: result[name] for name in needs}
+
+
+def projections(batch: MicroBatch, step: StepTokens, needs: frozenset[Need]) -> int:
+    """Vocabulary projections that `token_statistics` makes: one a trained token and distribution."""
+    policy = bool(needs & _POLICY)
+    distributions = 1 if not policy or _plain_serves(batch, step) else policy + ("logprob" in needs)
+    return distributions * len(batch.tokens)
+
+
+def _plain_serves(batch: MicroBatch, step: StepTokens) -> bool:
+    """Whether every token of the batch was sampled from the model's own distribution, or from none."""
+    return not step.transformed[batch.tokens.cpu().numpy()].any()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import singledispatch
 
@@ -83,10 +82,9 @@ def _policy_gradient(spec: PolicyGradientSpec) -> Term:
 @build.register
 def _reference_kl(spec: ReferenceKlSpec) -> Term:
     if spec.estimator == "k3":
-        warnings.warn(
+        note(
             "estimator 'k3' in the loss follows the gradient of KL(reference || policy), not of the KL it reports; "
-            "use 'k3_ratio' or 'k2'",
-            stacklevel=2,
+            "use 'k3_ratio' or 'k2'"
         )
     reference = reference_signal(spec.reference)
 

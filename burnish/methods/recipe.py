@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from burnish.control.spec import GuardsSpec, WatchSpec
 from burnish.feedback.spec import FeedbackSpec, NumericSpec
 from burnish.learning.spec import LearnerSpec, OptimizerSpec
 from burnish.models.spec import ModelSpec
 from burnish.sampling.spec import SamplingSpec
 from burnish.tasks.spec import DataSpec
+from burnish.tracking.spec import TrackerSpec
 
 
 class EvaluationSpec(BaseModel):
@@ -47,9 +49,17 @@ class Recipe(BaseModel):
     traces_every: int = Field(
         default=10, ge=0, description="store the traces of every so many steps, and of the last; 0: none"
     )
-    checkpoint_every: int = Field(
-        default=0, ge=0, description="save a model every so many steps; 0: only the final one"
+    deterministic: bool = Field(
+        default=False, description="equal bits whatever else is in flight, also after a resume; slower (promise E2)"
     )
+    checkpoint_every: int = Field(
+        default=50, ge=0, description="save everything a resume needs every so many steps and at the end; 0: never"
+    )
+    keep_checkpoints: int = Field(
+        default=2, ge=1, description="newest checkpoints that are kept, besides the best by held-out accuracy"
+    )
+    guards: WatchSpec = Field(default=WatchSpec(), description="what is watched while the run goes on")
+    trackers: tuple[TrackerSpec, ...] = Field(default=(), description="where metrics go besides the run directory")
     threads: int | None = Field(default=None, ge=1, description="CPU threads of torch; by default torch decides")
 
 
@@ -59,6 +69,7 @@ class RolloutRecipe(Recipe):
     samples_per_prompt: int = Field(default=8, ge=2, le=100_000, description="samples of each prompt")
     sampling: SamplingSpec = Field(default=SamplingSpec(), description="how samples are drawn")
     rewards: FeedbackSpec = Field(description="what a sample is worth")
+    guards: GuardsSpec = Field(default=GuardsSpec(), description="when a run that cannot learn stops")
     engine_rows: int = Field(default=64, ge=1, le=100_000, description="sequences that the engine decodes at once")
 
     @model_validator(mode="after")

@@ -13,11 +13,13 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from burnish.errors import InputError
+from burnish.models.quiet import quietly
 from burnish.models.spec import LoraSpec
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 
 
+@quietly()
 def attach_adapter(network: Any, spec: LoraSpec, *, train: bool = True, seed: int = 0) -> PeftModel:
     """Freeze a transformers model and put a low-rank adapter on it, new (drawn from `seed`) or continued.
 

@@ -18,6 +18,12 @@ except ImportError:  # Windows has no advisory locks: two processes may then do 
 
 _MODEL_FILES = ("config.json", "adapter_config.json")
 
+BESIDE_WEIGHTS = (
+    "generation_config.json", "tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab*", "merges.txt",
+    "chat_template*", "*.model", "*.tiktoken",
+)  # fmt: skip
+"""Patterns of what belongs to a model folder besides its configuration and weights."""
+
 
 def cache_directory() -> Path:
     """Where fetched and converted models are kept: $BURNISH_CACHE, or .cache/burnish in the user's home."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from burnish.errors import InputError
 from burnish.models import attention
 from burnish.models.attention import AttentionLayout
+from burnish.models.flops import AttentionShape, attention_shapes
 from burnish.models.head import Head
 from burnish.models.numerics import full_float64
 from burnish.models.probe import probe
@@ -56,7 +58,8 @@ class LanguageModel:
         return get_base() if get_base is not None else self.network
 
     @property
-    def _backbone(self) -> Any:
+    def backbone(self) -> Any:
+        """The transformers model without its vocabulary head."""
         causal = self._causal
         return getattr(causal, causal.base_model_prefix)
 
@@ -64,6 +67,11 @@ class LanguageModel:
     def config(self) -> Any:
         """The text part of the transformers configuration."""
         return self._causal.config.get_text_config()
+
+    @cached_property
+    def attention_shapes(self) -> tuple[AttentionShape, ...]:
+        """The shape of every softmax attention, which its operations are counted by."""
+        return attention_shapes(self)
 
     @property
     def num_layers(self) -> int:
@@ -137,7 +145,7 @@ class LanguageModel:
         """Last hidden states [N, H] of tokens [N] at positions [N], attending as `layout` says."""
         self._use(attention.NAME)
         with self.numerics():
-            output = self._backbone(
+            output = self.backbone(
                 input_ids=tokens[None], position_ids=positions[None], use_cache=False, burnish_layout=layout
             )
         return output.last_hidden_state[0]
@@ -151,7 +159,7 @@ class LanguageModel:
         mask = steps[None] < lengths[:, None]
         positions = steps[None].expand_as(padded)
         with self.numerics():
-            output = self._backbone(
+            output = self.backbone(
                 input_ids=padded, attention_mask=mask.long(), **self._positions(positions), use_cache=False
             )
         return [output.last_hidden_state[i, : len(row)] for i, row in enumerate(rows)]

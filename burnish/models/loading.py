@@ -27,6 +27,7 @@ from burnish.models import gguf, nursery, wheels
 from burnish.models.adapters import attach_adapter
 from burnish.models.language_model import LanguageModel
 from burnish.models.precision import as_dtype, choose_dtype
+from burnish.models.quiet import quietly
 from burnish.models.spec import ModelSpec
 
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
@@ -152,6 +153,7 @@ def _config(source: str) -> Any:
     return config
 
 
+@quietly()
 def _network(source: str, config: Any, dtype: torch.dtype) -> Any:
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(

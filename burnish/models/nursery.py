@@ -117,7 +117,9 @@ def fresh_folder(size: str) -> Path:
     content = repr((nursery_config(size).to_diff_dict(), CHARACTERS, CHAT_TEMPLATE))
     folder = cache_directory() / "nursery" / f"fresh-{size}-{stable_hash(content):016x}"
     if not folder.is_dir():
-        with atomic_folder(folder) as aside:
+        from burnish.models.quiet import quietly
+
+        with quietly(), atomic_folder(folder) as aside:
             fresh_network(size).save_pretrained(aside)
             character_tokenizer().save_pretrained(aside)
     return folder

@@ -22,6 +22,7 @@ from burnish.models.folders import atomic_folder
 from burnish.models.language_model import LanguageModel
 from burnish.models.loading import load_model
 from burnish.models.precision import as_dtype
+from burnish.models.quiet import quietly
 from burnish.models.spec import ModelSpec
 
 
@@ -52,7 +53,7 @@ def save_model(
         network, tensors = _merge(network, tensors)
     if dtype is not None:
         tensors = _converted(tensors, dtype)
-    _check_space(target, tensors, only="lora_" if model.adapter and not merged else "")
+    check_space(target, _size(tensors, only="lora_" if model.adapter and not merged else ""))
     try:
         with atomic_folder(target) as aside:
             _write(model, network, tensors, aside, merged=merged)
@@ -61,6 +62,12 @@ def save_model(
     return target
 
 
+def write_model_files(model: LanguageModel, folder: Path, state: Mapping[str, Tensor]) -> None:
+    """As `save_model` without `merged`, into a folder that the caller makes whole. Raises OSError, SafetensorError."""
+    _write(model, model.network, _with_masters(model.network, state), folder, merged=False)
+
+
+@quietly()
 def _write(model: LanguageModel, network: Any, tensors: dict[str, Tensor], aside: Path, *, merged: bool) -> None:
     if model.adapter and not merged:
         network.save_pretrained(aside, state_dict=tensors, save_embedding_layers=False)
@@ -126,8 +133,12 @@ def _merge(network: Any, tensors: dict[str, Tensor]) -> tuple[Any, dict[str, Ten
     return whole, dict(whole.state_dict())
 
 
-def _check_space(target: Path, tensors: Mapping[str, Tensor], only: str) -> None:
-    needed = sum({t.data_ptr(): t.numel() * t.element_size() for name, t in tensors.items() if only in name}.values())
+def _size(tensors: Mapping[str, Tensor], only: str) -> int:
+    return sum({t.data_ptr(): t.numel() * t.element_size() for name, t in tensors.items() if only in name}.values())
+
+
+def check_space(target: Path, needed: int) -> None:
+    """Raise RunError when the disk that `target` would lie on has not `needed` bytes free."""
     place = next(parent for parent in target.absolute().parents if parent.exists())
     free = shutil.disk_usage(place).free
     if needed > free:

@@ -10,6 +10,7 @@ import torch
 
 from burnish.control.controller import Controller
 from burnish.control.controller import build as build_controller
+from burnish.control.guards import Guards
 from burnish.control.spec import PhaseSpec
 from burnish.errors import InputError
 from burnish.feedback.build import build as build_feedback
@@ -17,6 +18,7 @@ from burnish.feedback.judge import Feedback
 from burnish.feedback.scoring import Reference
 from burnish.feedback.scoring import build as build_annotator
 from burnish.learning.learner import Learner
+from burnish.ledger import Ledger
 from burnish.losses.build import build as build_term
 from burnish.losses.term import Term
 from burnish.methods.method import Declaration
@@ -24,10 +26,10 @@ from burnish.methods.recipe import Recipe, RolloutRecipe
 from burnish.methods.registry import METHODS
 from burnish.models.language_model import LanguageModel
 from burnish.models.loading import load_model
+from burnish.outside import Outside
 from burnish.sampling import LocalEngine
 from burnish.signals.annotators import Annotator
 from burnish.sources.context import Context
-from burnish.sources.meter import Meter
 from burnish.sources.source import Source
 from burnish.sources.source import build as build_source
 from burnish.tasks import Task, build_tasks
@@ -57,17 +59,23 @@ class Parts:
     source: Source
     feedback: Feedback | None
     controller: Controller
-    meter: Meter
+    guards: Guards
+    ledger: Ledger
     phases: dict[int, Phase] = field(default_factory=dict)
     """Built phases by the identity of their spec, which the controller hands out."""
     references: dict[str, Reference] = field(default_factory=dict)
     held_out: list[Task] = field(default_factory=list)
 
+    @property
+    def learners(self) -> dict[str, Learner]:
+        """Every learner by the name of its model."""
+        return {self.learner.model.name: self.learner}
+
     def phase(self, spec: PhaseSpec) -> Phase:
         """The parts of a phase, built when it first runs."""
         if id(spec) not in self.phases:
             models = {**self.references, self.policy.name: Reference(self.policy)}
-            annotators = [build_annotator(a, models, self.recipe.learner) for a in spec.annotators]
+            annotators = [build_annotator(a, models, self.recipe.learner, self.ledger) for a in spec.annotators]
             self.phases[id(spec)] = Phase(spec, annotators, [build_term(t) for t in spec.terms])
         return self.phases[id(spec)]
 
@@ -103,10 +111,10 @@ def format_of(model: LanguageModel, template: str) -> Format:
     return chat_format(model.tokenizer, "plain" if template == "plain" else "auto", stop_ids=stop_ids)
 
 
-def assemble(recipe: Recipe, *, base: Path | None = None) -> Parts:
+def assemble(recipe: Recipe, *, base: Path | None = None, outside: Outside | None = None) -> Parts:
     """Load the model and build every part of a run. Raises InputError for anything in the recipe that cannot work.
 
-    Relative paths in the recipe are taken from `base`.
+    Relative paths in the recipe are taken from `base`. Foreign code is asked through `outside`, the journal of a run.
     """
     if recipe.data.style == "text" and recipe.model.template != "plain":
         raise InputError("data.style: text needs model.template: plain, since a chat template takes messages")
@@ -118,24 +126,28 @@ def assemble(recipe: Recipe, *, base: Path | None = None) -> Parts:
     policy = load_model(recipe.model, name="policy", seed=recipe.seed)
     form = format_of(policy, recipe.model.template)
     passes = sum(p.passes for p in declaration.controller.phases)
+    ledger = Ledger()
     learner = Learner(
         policy, recipe.optimizer, recipe.learner, seed=recipe.seed,
         total_steps=recipe.steps * passes * min(recipe.learner.optimizer_steps, recipe.prompts_per_step),
+        ledger=ledger,
     )  # fmt: skip
-    meter = Meter()
     sampler = context = feedback = None
     if isinstance(recipe, RolloutRecipe):
-        sampler = LocalEngine(policy, max_rows=recipe.engine_rows)
-        context = Context(sampler, form, recipe.sampling.params(form.stop_ids), recipe.seed, meter)
-        feedback = build_feedback(recipe.rewards, base)
+        sampler = LocalEngine(policy, max_rows=recipe.engine_rows, deterministic=recipe.deterministic)
+        context = Context(sampler, form, recipe.sampling.params(form.stop_ids), recipe.seed, ledger)
+        feedback = build_feedback(recipe.rewards, base, ledger=ledger, outside=outside)
         feedback.check(tasks)
         _check_lengths(policy, form, tasks)
     elif recipe.evaluation is not None:
-        sampler = LocalEngine(policy)
+        sampler = LocalEngine(policy, deterministic=recipe.deterministic)
     return Parts(
         recipe=recipe, declaration=declaration, policy=policy, format=form, learner=learner, sampler=sampler,
-        source=build_source(declaration.source, tasks, context=context, format=form, seed=recipe.seed),
-        feedback=feedback, controller=build_controller(declaration.controller), meter=meter,
+        source=build_source(
+            declaration.source, tasks, context=context, format=form, seed=recipe.seed, ledger=ledger
+        ),
+        feedback=feedback, controller=build_controller(declaration.controller), guards=Guards(recipe.guards),
+        ledger=ledger,
         references={name: _reference(recipe, policy, name) for name in declaration.references}, held_out=held_out,
     )  # fmt: skip
 

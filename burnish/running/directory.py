@@ -1,7 +1,8 @@
 """The run directory: what other programs may rely on finding there.
 
-config.yaml (resolved), metrics.jsonl (one object a step), evaluations/*.json, traces/*.parquet, checkpoints/step-N/,
-final/ (loads with transformers or peft), summary.json, report.html.
+config.yaml (resolved), run.json (identity and machine), metrics.jsonl (one object a step), journal.jsonl (what
+happened, answers from outside), evaluations/*.json, traces/*.parquet, checkpoints/step-N/, final/ (loads with
+transformers or peft), summary.json, report.html, heartbeat.json; discarded/ holds what a resume went back behind.
 """
 
 from __future__ import annotations
@@ -9,22 +10,27 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from burnish.errors import InputError
+from burnish.errors import InputError, RunError
+from burnish.running.beats import HEARTBEAT, describe_heartbeat, read_heartbeat
+from burnish.running.lock import Lock
 from burnish.traces import Group
 from burnish.traces.files import atomic_write
 from burnish.traces.store import write_groups
+
+LOCK = ".lock"
+_FOLDERS = ("evaluations", "traces", "checkpoints")
 
 
 def fresh_directory(parent: Path, name: str) -> Path:
     """A new folder `name` in `parent`, or `name-2`, `name-3`, ... when it is taken; made here, so it stays ours."""
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        for number in range(1, 100_000):
-            path = parent / (name if number == 1 else f"{name}-{number}")
+        for path in numbered(parent, name):
             try:
                 path.mkdir()
             except FileExistsError:
@@ -35,71 +41,146 @@ def fresh_directory(parent: Path, name: str) -> Path:
     raise InputError(f"{parent} holds too many runs called {name}; give a run directory with --out")
 
 
-class RunDirectory:
-    """Claims an empty directory and writes a run's files. Raises InputError when it holds anything."""
+def numbered(parent: Path, name: str) -> Iterator[Path]:
+    """`name`, `name-2`, `name-3`, ... in `parent`."""
+    for number in range(1, 100_000):
+        yield parent / (name if number == 1 else f"{name}-{number}")
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            if (path / "metrics.jsonl").exists() or (path / "config.yaml").exists():
-                raise InputError(f"{path} already holds a run: choose another --out, or move it away")
-            if any(path.iterdir()):
-                raise InputError(f"{path} is not empty: a run needs a directory of its own, choose another --out")
-            (path / "config.yaml").touch(exist_ok=False)  # of two runs that start together one gets it
-        except FileExistsError:
-            raise InputError(f"{path} is taken by another run, or is a file: choose another --out") from None
-        except OSError as error:
-            raise InputError(f"the run directory {path} cannot be made: {error.strerror}") from None
+
+def newest_directory(parent: Path, name: str) -> Path | None:
+    """The last of the numbered folders that `fresh_directory` made; told by its number, since clocks may be set."""
+    found = None
+    for path in numbered(parent, name):
+        if not path.exists():
+            return found
+        found = path
+    return found
+
+
+class RunDirectory:
+    """A run's directory, held by a lock for as long as the process lives. Get one with `claim` or `reopen`."""
+
+    def __init__(self, path: Path, lock: Lock) -> None:
+        self.path, self._lock = path, lock
+
+    # -- getting one ---------------------------------------------------------------------------------------------
 
     @classmethod
     def claim(cls, path: Path) -> tuple[RunDirectory, bool]:
-        """The run directory at `path`, and whether it was made just now."""
+        """A directory for a new run, and whether it was made just now. Raises InputError when it holds anything."""
+        directory, made = cls._locked(path)
+        held = sorted(entry.name for entry in path.iterdir() if entry.name != LOCK)
+        if held:
+            directory.close()
+            if "config.yaml" in held or "metrics.jsonl" in held:
+                raise InputError(
+                    f"{path} already holds a run: continue it with --resume, or choose another --out for a new one"
+                )
+            raise InputError(f"{path} is not empty: a run needs a directory of its own, choose another --out")
+        return directory, made
+
+    @classmethod
+    def reopen(cls, path: Path) -> tuple[RunDirectory, bool]:
+        """The directory of a run to go on with, or of a new run when it holds none yet, and whether it was made."""
+        directory, made = cls._locked(path)
+        held = sorted(entry.name for entry in path.iterdir() if entry.name != LOCK)
+        if held and not directory.holds_run:
+            directory.close()
+            raise InputError(f"{path} holds other files and no run ({held[0]}, ...): there is nothing to resume")
+        return directory, made
+
+    @classmethod
+    def _locked(cls, path: Path) -> tuple[RunDirectory, bool]:
         try:
             made = not path.exists()
+            path.mkdir(parents=True, exist_ok=True)
+            lock = Lock(path / LOCK)
+        except (FileExistsError, NotADirectoryError):
+            raise InputError(f"{path} is a file, or lies below one: choose another --out") from None
         except OSError as error:
-            raise InputError(f"the run directory {path} cannot be made: {error.strerror}") from None
-        return cls(path), made
+            raise InputError(f"the run directory {path} cannot be made or written: {error.strerror}") from None
+        if not lock.held:
+            doing = describe_heartbeat(read_heartbeat(path))
+            raise InputError(
+                f"{path} is in use by another run{lock.owner()}: choose another --out, or wait for it ({doing})"
+            )
+        return cls(path, lock), made
+
+    @property
+    def holds_run(self) -> bool:
+        """Whether a run has begun here."""
+        return (self.path / "config.yaml").is_file()
+
+    @property
+    def finished(self) -> bool:
+        """Whether a run has ended here."""
+        return (self.path / "summary.json").is_file() and (self.path / "final").is_dir()
+
+    def close(self) -> None:
+        """Let another process have the directory."""
+        self._lock.release()
 
     def give_up(self, *, remove: bool) -> None:
         """Take back the claim when nothing was recorded; `remove` the directory itself when it was made for this."""
-        records = [p for p in self.path.rglob("*") if p.is_file() and p.name != "config.yaml"]
-        if records:
+        ours = {"config.yaml", "run.json", "journal.jsonl", HEARTBEAT, f".{HEARTBEAT}.new", LOCK}
+        if any(p.is_file() and p.name not in ours for p in self.path.rglob("*")):
             return
-        (self.path / "config.yaml").unlink(missing_ok=True)
-        for folder in ("evaluations", "traces", "checkpoints"):
+        for name in sorted(ours):
+            (self.path / name).unlink(missing_ok=True)
+        for folder in _FOLDERS:
             if (self.path / folder).is_dir():
                 (self.path / folder).rmdir()
         if remove:
             self.path.rmdir()
 
+    # -- writing -------------------------------------------------------------------------------------------------
+
     def write_config(self, text: str) -> None:
         """The resolved recipe."""
-        atomic_write(self.path / "config.yaml", text)
+        with self.writing("config.yaml") as path:
+            atomic_write(path, text)
+
+    def write_json(self, name: str, values: Mapping[str, Any]) -> None:
+        """A JSON file; a number that is not finite becomes null."""
+        with self.writing(name) as path:
+            text = json.dumps({k: finite(v) for k, v in values.items()}, indent=1, ensure_ascii=False)
+            atomic_write(path, text + "\n")
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
         """One line of metrics.jsonl, on disk before this returns. A number that is not finite becomes null."""
-        line = json.dumps({k: _finite(v) for k, v in record.items()}) + "\n"
-        with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        line = json.dumps({k: finite(v) for k, v in record.items()}) + "\n"
+        with self.writing("metrics.jsonl") as path, path.open("a", encoding="utf-8") as file:
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
 
     def write_traces(self, step: int, groups: Sequence[Group]) -> None:
         """The groups of one step."""
-        (self.path / "traces").mkdir(exist_ok=True)
-        write_groups(self.path / "traces" / f"step-{step:06d}.parquet", groups)
+        with self.writing(f"traces/step-{step:06d}.parquet") as path:
+            write_groups(path, groups)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """summary.json."""
-        text = json.dumps({k: _finite(v) for k, v in summary.items()}, indent=1, ensure_ascii=False)
-        atomic_write(self.path / "summary.json", text + "\n")
+        self.write_json("summary.json", summary)
 
     def evaluation(self, name: str) -> Path:
         """Where an evaluation of that name belongs."""
-        (self.path / "evaluations").mkdir(exist_ok=True)
         return self.path / "evaluations" / f"{name}.json"
 
+    @contextmanager
+    def writing(self, name: str) -> Iterator[Path]:
+        """The path of a file of the run, to be written in the block. Raises RunError when the system refuses."""
+        path = self.path / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield path
+        except OSError as error:
+            raise RunError(
+                f"{path} could not be written ({error.strerror or error}); what is on disk is whole. "
+                "Free some space or mend the disk, then go on with --resume"
+            ) from error
 
-def _finite(value: Any) -> Any:
+
+def finite(value: Any) -> Any:
+    """The value, or None for a float that JSON cannot say."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -46,11 +46,6 @@ def documented_keys(recipe: type[BaseModel]) -> list[Key]:
     return list(_keys(recipe, ""))
 
 
-def recipe_schema(method: str) -> dict[str, Any]:
-    """The JSON schema of a method's recipe, for editors. Raises KeyError for a method that does not exist."""
-    return METHODS[method].recipe.model_json_schema()
-
-
 def _keys(model: type[BaseModel], prefix: str) -> Iterator[Key]:
     """Models behind one key that share fields (the kinds of a reward) give each shared key once."""
     for name, field in model.model_fields.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import statistics
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from rich.progress import Progress as RichProgress
 from rich.text import Text
 
 from burnish.errors import InputError
+from burnish.running.output import results
 
 Mode = Literal["auto", "live", "lines", "quiet", "json"]
 
@@ -86,7 +86,7 @@ class JsonProgress(_Display):
     """One JSON object a line, with the key "event": start, phase, step, message, finish."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = stream or sys.stdout
+        self.stream = stream or results()
 
     def start(self, run_title: str, steps: int) -> None:
         self._write("start", {"title": run_title, "steps": steps})
@@ -266,6 +266,8 @@ def make_progress(mode: Mode = "auto", console: Console | None = None) -> Displa
 
     Raises InputError for an unknown mode.
     """
+    if mode == "json":
+        return JsonProgress(None if console is None else cast(TextIO, console.file))
     console = console or Console()
     if mode == "auto":
         mode = "live" if console.is_terminal else "lines"
@@ -274,8 +276,6 @@ def make_progress(mode: Mode = "auto", console: Console | None = None) -> Displa
             return LiveProgress(console)
         case "lines":
             return LineProgress(console)
-        case "json":
-            return JsonProgress(cast(TextIO, console.file))
         case "quiet":
             return QuietProgress()
     raise InputError(f"unknown progress mode {mode!r}: choose auto, live, lines, quiet or json")

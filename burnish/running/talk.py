@@ -3,51 +3,75 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from burnish.errors import InputError
 from burnish.models.language_model import LanguageModel
 from burnish.models.loading import load_model
-from burnish.models.spec import LoraSpec, ModelSpec
+from burnish.models.saving import export
+from burnish.models.spec import DtypeName, LoraSpec, ModelSpec
 from burnish.running.assemble import format_of
+from burnish.running.config import spec_from_mapping
 from burnish.sampling import LocalEngine
 from burnish.sampling.protocol import Completion, SamplingParams
 from burnish.sampling.spec import SamplingSpec
 from burnish.traces.templates import Format
 
+Named: TypeAlias = "str | Path | ModelSpec | LanguageModel | Speaker"
+"""What may stand for a model: a path as in a recipe, or one that is loaded."""
+
 
 def model_spec(path: str, *, dtype: Any = "auto", template: str = "auto") -> ModelSpec:
     """A spec of what stands at `path`; a folder with an adapter alone stands for its base model with the adapter on.
 
-    Raises InputError when the adapter does not say what its base model is.
+    Raises InputError for a type there is not, and when the adapter does not say what its base model is.
     """
+    spec = spec_from_mapping(ModelSpec, {"path": path, "dtype": dtype, "template": template}, name="model")
     described = Path(path).expanduser() / "adapter_config.json"
     if not described.is_file() or (described.parent / "config.json").exists():
-        return ModelSpec(path=path, dtype=dtype, template=template)
+        return spec
     try:
         base = json.loads(described.read_text("utf-8")).get("base_model_name_or_path")
     except (ValueError, AttributeError) as error:
         raise InputError(f"{described}: not the description of an adapter ({error})") from None
     if not base:
         raise InputError(f"{described} does not name the adapter's base model: add base_model_name_or_path to it")
-    return ModelSpec(path=base, dtype=dtype, template=template, adapter=LoraSpec(path=str(described.parent)))
+    return spec.model_copy(update={"path": base, "adapter": LoraSpec(path=str(described.parent))})
 
 
 class Speaker:
-    """A model with its format and an engine. Loads without gradients."""
+    """A model with its format and an engine, loaded once to be asked often. Loads without gradients."""
 
-    def __init__(self, model: LanguageModel | ModelSpec, *, max_rows: int = 64) -> None:
-        template = model.template if isinstance(model, ModelSpec) else "auto"
-        self.model = load_model(model, train=False) if isinstance(model, ModelSpec) else model
+    def __init__(
+        self,
+        model: str | Path | ModelSpec | LanguageModel,
+        *,
+        dtype: DtypeName = "auto",
+        template: str = "auto",
+        max_rows: int = 64,
+    ) -> None:
+        if isinstance(model, (str, Path)):
+            model = model_spec(str(model), dtype=dtype, template=template)
+        if isinstance(model, ModelSpec):
+            template = model.template
+            model = load_model(model, train=False)
+        self.model = model
         self.format: Format = format_of(self.model, template)
         self.engine = LocalEngine(self.model, max_rows=max_rows)
 
     def params(self, spec: SamplingSpec) -> SamplingParams:
         """Sampling parameters with the model's own stop tokens."""
         return spec.params(self.format.stop_ids)
+
+    def sample(self, prompt: str, completion: Completion) -> Sample:
+        """A completion with its text."""
+        tokens = completion.tokens.tolist()
+        return Sample(
+            prompt, self.decode(tokens), tuple(tokens), tuple(completion.logprobs.tolist()), completion.finish
+        )
 
     def prompt(self, text: str, *, raw: bool = False, system: str | None = None) -> list[int]:
         """Ids of a user's message in the chat format, or of a text as it stands after what the tokenizer puts first."""
@@ -64,6 +88,100 @@ class Speaker:
         return self.model.tokenizer.decode(ids, skip_special_tokens=True)
 
 
+def speaker_of(model: Named, *, dtype: DtypeName = "auto", template: str = "auto") -> Speaker:
+    """The model that is named, loaded; a speaker as it is. `dtype` and `template` are for a path."""
+    return model if isinstance(model, Speaker) else Speaker(model, dtype=dtype, template=template)
+
+
+def export_model(
+    model: str | Path | ModelSpec, out: str | Path, *, merge: bool = False, dtype: str = "float32"
+) -> Path:
+    """Write a model as an ordinary transformers folder (or, for an adapter without `merge`, a peft folder).
+
+    `model` is a path as in a recipe, a run's final/ too; `dtype` is the stored type. Returns the folder. Raises
+    InputError for a model that cannot be loaded, a type there is not, and a folder that holds something else.
+    """
+    spec = model if isinstance(model, ModelSpec) else model_spec(str(model))
+    return export(spec, out, merged=merge, dtype=dtype)
+
+
+# ---------------------------------------------------------------- samples
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One answer of a model."""
+
+    prompt: str
+    text: str
+    tokens: tuple[int, ...] = field(repr=False)
+    """The ids as sampled, the stop token included."""
+    logprobs: tuple[float, ...] = field(repr=False)
+    """Of each of them, under the distribution that was sampled from."""
+    finish: str
+    """How it ended: stop, length, or context."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def samples(
+    model: Named,
+    prompts: str | Sequence[str],
+    *,
+    n: int = 1,
+    seed: int = 0,
+    raw: bool = False,
+    dtype: DtypeName = "auto",
+    **sampling: Any,
+) -> Iterator[Sample]:
+    """As `sample`, one after the other. Raises its errors before the first."""
+    params = sampling_spec(sampling)
+    if n < 1:
+        raise InputError(f"n: given {n}; it takes a whole number >= 1")
+    prompts = [prompts] if isinstance(prompts, str) else list(prompts)
+    speaker = speaker_of(model, dtype=dtype)
+
+    def draw() -> Iterator[Sample]:
+        for number, prompt in enumerate(prompts):
+            ids = speaker.prompt(prompt, raw=raw)
+            drawn = speaker.engine.sample_sync(ids, speaker.params(params), n=n, seed=seed, task=number)
+            yield from (speaker.sample(prompt, completion) for completion in drawn)
+
+    return draw()
+
+
+def sample(model: Named, prompts: str | Sequence[str], **options: Any) -> list[Sample]:
+    """Answers to one prompt or several: `n` of each (default 1), those of the first prompt first.
+
+    `model` is a path as in a recipe, a run's final/ too, or a loaded `Speaker`. `raw` continues the text as it stands,
+    without the chat template; `seed` (default 0) decides every random number; `dtype` is the compute type. Further
+    options are the keys of `sampling` in a recipe: max_tokens, temperature, top_k, top_p, min_p. Raises InputError for
+    a model that cannot be loaded, an option that does not exist, and a prompt that fills the context.
+    """
+    return list(samples(model, prompts, **options))
+
+
+def sampling_spec(values: dict[str, Any]) -> SamplingSpec:
+    """Sampling options as a recipe checks them. Raises InputError."""
+    return spec_from_mapping(SamplingSpec, values, name="sampling options")
+
+
+# ---------------------------------------------------------------- conversations
+
+
+def chat(
+    model: Named, *, system: str | None = None, seed: int = 0, dtype: DtypeName = "auto", **sampling: Any
+) -> Conversation:
+    """A conversation with a model: `.ask(text)` gives its answer. `system` is a system message.
+
+    The other options are those of `sample`, and it raises InputError as that does.
+    """
+    params = sampling_spec(sampling)
+    speaker = speaker_of(model, dtype=dtype)
+    return Conversation(speaker, speaker.params(params), seed=seed, system=system)
+
+
 @dataclass
 class Conversation:
     """Turns of a user and a model. The model's own tokens stay as sampled; only new ones are computed (promise E6)."""
@@ -77,8 +195,12 @@ class Conversation:
     _session: Any = None
     _turns: int = 0
 
-    def say(self, text: str) -> Completion:
+    def ask(self, text: str) -> Sample:
         """The model's answer to the user's next message. Raises InputError when the context is full."""
+        return self.speaker.sample(text, self.say(text))
+
+    def say(self, text: str) -> Completion:
+        """As `ask`, in tokens."""
         new = {"role": "user", "content": text}
         engine, form = self.speaker.engine, self.speaker.format
         coordinates = {"seed": self.seed, "task": self._turns}

@@ -1,6 +1,7 @@
 """YAML of recipes: read with the line of every key, doubled keys refused; written so that it reads back.
 
-Only plain values are read (YAML's safe subset).
+Only plain values are read (YAML's safe subset). A merge (`<<: *base`) gives a mapping the keys that it does not write
+itself: to write one of them is what a merge is for. The same key from two merges at once is refused.
 """
 
 from __future__ import annotations
@@ -13,8 +14,16 @@ import yaml
 
 from burnish.errors import InputError
 
-Lines = dict[tuple[str | int, ...], int]
-"""Path of a key -> its line in the file, counted from 1."""
+KeyPath = tuple[str | int, ...]
+"""Names and places in lists: ("rewards", 0, "weight")."""
+
+Lines = dict[KeyPath, int]
+"""Path of a key -> the line in the file where its value is written, counted from 1."""
+
+MOST_VALUES = 100_000
+"""Values in a file, those counted again that an alias repeats. A recipe has a few hundred."""
+
+_MERGE = "tag:yaml.org,2002:merge"
 
 
 def read_yaml(path: Path) -> tuple[Any, Lines]:
@@ -41,13 +50,15 @@ def parse_yaml(text: str, name: str) -> tuple[Any, Lines]:
             node = loader.get_single_node()
             if node is None:
                 return None, {}
-            lines: Lines = {}
-            _walk(node, (), lines, name, ())
-            return loader.construct_document(node), lines
+            walk = _Walk(name)
+            walk.visit(node, (), ())
+            return loader.construct_document(node), walk.lines
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
         raise InputError(f"{name}{_place(error)}: not YAML ({_reason(error)})") from None
+    except RecursionError:
+        raise InputError(f"{name}: nested too deeply to read; the keys of a recipe lie a few levels deep") from None
     except ValueError as error:  # a date that is none, a number too long
         raise InputError(f"{name}: a value cannot be read ({error}); put it in quotes if it is text") from None
 
@@ -83,32 +94,93 @@ def _represent_list(dumper: _Dumper, values: list[Any]) -> yaml.Node:
 _Dumper.add_representer(list, _represent_list)
 
 
-def _walk(node: yaml.Node, path: tuple[str | int, ...], lines: Lines, name: str, above: tuple[yaml.Node, ...]) -> None:
-    """Note the line of every key; refuse doubled keys and an alias that stands inside of what it names."""
-    if node in above:
-        raise InputError(
-            f"{name}, line {node.start_mark.line + 1}: an alias refers to the mapping or list it stands in"
-        )
-    if isinstance(node, yaml.MappingNode):
+class _Walk:
+    """Notes the line of every key; refuses doubled keys, aliases that stand inside of what they name, and bombs."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lines: Lines = {}
+        self._values = 0
+
+    def visit(self, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]) -> None:
+        """A value and everything in it."""
+        self._enter(node, above)
+        if isinstance(node, yaml.MappingNode):
+            self._mapping(node, path, (*above, node))
+        elif isinstance(node, yaml.SequenceNode):
+            for index, value in enumerate(node.value):
+                self.lines[*path, index] = value.start_mark.line + 1
+                self.visit(value, (*path, index), (*above, node))
+
+    def _enter(self, node: yaml.Node, above: tuple[yaml.Node, ...]) -> None:
+        if node in above:
+            raise InputError(
+                f"{self.name}, line {node.start_mark.line + 1}: an alias refers to the mapping or list it stands in"
+            )
+        self._values += 1
+        if self._values > MOST_VALUES:
+            raise InputError(
+                f"{self.name}, line {node.start_mark.line + 1}: more than {MOST_VALUES:,} values, with those that "
+                "aliases repeat; a recipe has a few hundred: remove the aliases"
+            )
+
+    def _mapping(self, node: yaml.MappingNode, path: KeyPath, above: tuple[yaml.Node, ...]) -> None:
+        own, merges = self._keys(node, path)
+        for name, (line, value) in own.items():
+            self.lines[*path, name] = line
+            self.visit(value, (*path, name), above)
+        self._merged(merges, path, above, set(own), {})
+
+    def _keys(self, node: yaml.MappingNode, path: KeyPath) -> tuple[dict[str, tuple[int, yaml.Node]], list[yaml.Node]]:
+        """The keys that a mapping writes itself, with their lines, and what it merges. Refuses a key given twice."""
         seen: dict[str, int] = {}
+        own: dict[str, tuple[int, yaml.Node]] = {}
+        merges: list[yaml.Node] = []
         for key, value in node.value:
-            if key.tag == "tag:yaml.org,2002:merge":
-                continue
             line, column = key.start_mark.line + 1, key.start_mark.column + 1
             if not isinstance(key, yaml.ScalarNode):
-                raise InputError(f"{name}, line {line}, column {column}: a key must be a word")
+                raise InputError(f"{self.name}, line {line}, column {column}: a key must be a word")
             if key.value in seen:
-                dotted = ".".join(str(part) for part in (*path, key.value))
                 raise InputError(
-                    f"{name}, line {line}, column {column}: {dotted} is given twice, first on line {seen[key.value]}; "
-                    "remove one of the two"
+                    f"{self.name}, line {line}, column {column}: {_dotted(path, key.value)} is given twice, first on "
+                    f"line {seen[key.value]}; remove one of the two"
                 )
-            seen[key.value] = lines[*path, key.value] = line
-            _walk(value, (*path, key.value), lines, name, (*above, node))
-    elif isinstance(node, yaml.SequenceNode):
-        for index, value in enumerate(node.value):
-            lines[*path, index] = value.start_mark.line + 1
-            _walk(value, (*path, index), lines, name, (*above, node))
+            seen[key.value] = line
+            if key.tag == _MERGE:
+                merges += value.value if isinstance(value, yaml.SequenceNode) else [value]
+            else:
+                own[key.value] = (line, value)
+        return own, merges
+
+    def _merged(
+        self,
+        nodes: list[yaml.Node],
+        path: KeyPath,
+        above: tuple[yaml.Node, ...],
+        shadow: set[str],
+        found: dict[str, int],
+    ) -> None:
+        """The keys that merged mappings add: those not in `shadow`; `found` holds what came by earlier ones."""
+        for node in nodes:
+            self._enter(node, above)
+            if not isinstance(node, yaml.MappingNode):
+                continue  # the loader refuses it, in its own words
+            own, merges = self._keys(node, path)
+            for name, (line, value) in own.items():
+                if name in shadow:
+                    continue
+                if name in found:
+                    raise InputError(
+                        f"{self.name}: {_dotted(path, name)} is merged twice, from line {found[name]} and from line "
+                        f"{line}; write it beside the merge, or leave one merge out"
+                    )
+                found[name] = self.lines[*path, name] = line
+                self.visit(value, (*path, name), above)
+            self._merged(merges, path, (*above, node), shadow | set(own), found)
+
+
+def _dotted(path: KeyPath, key: str) -> str:
+    return ".".join(str(part) for part in (*path, key))
 
 
 def _place(error: yaml.YAMLError) -> str:

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from burnish.errors import InputError, RunError
+from burnish.models.flops import ModelFlops
 from burnish.models.language_model import LanguageModel
-from burnish.sampling.memory import Ledger
+from burnish.sampling.memory import ByteBudget
 from burnish.sampling.probe import require_row_invariance
 from burnish.sampling.protocol import Completion, SamplingParams
 from burnish.sampling.requests import Request, Session, checked_tokens
@@ -53,19 +54,19 @@ class LocalEngine:
         self.model = model
         self.name = model.name
         self.deterministic = deterministic
-        ledger = Ledger(kv_bytes)
+        budget = ByteBudget(kv_bytes)
         runner: Runner
         if model.sharing:
-            runner = SharedRunner(model, ledger, max_rows=max_rows, deterministic=deterministic)
+            runner = SharedRunner(model, budget, max_rows=max_rows, deterministic=deterministic)
             if deterministic:
                 runner.quantum = require_row_invariance(model, max_rows)
         else:
-            runner = PlainRunner(model, ledger, deterministic=deterministic)
+            runner = PlainRunner(model, budget, deterministic=deterministic)
         self.path_in_use = model.path_in_use if model.sharing else f"recomputed sequences: {model.path_in_use}"
         """One line for the user: how this model is run."""
         logger.info("engine of model %r: %s", self.name, self.path_in_use)
         self._scheduler = Scheduler(
-            runner, max_rows, pack_tokens, model.context_length, weakref.ref(self), model.version
+            runner, max_rows, pack_tokens, model.context_length, weakref.ref(self), model.version, ModelFlops.of(model)
         )
         self._driver: asyncio.Task[None] | None = None
 
@@ -224,16 +225,17 @@ class LocalEngine:
         session.released, session.cache = True, None
 
     def metrics(self) -> dict[str, float]:
-        """Totals since the engine was made; the bytes are those of keys and values."""
-        counts, ledger = self._scheduler.counts, self._scheduler.runner.ledger
+        """Totals since the engine was made; the bytes are of keys and values, the flops of completions that ended."""
+        counts, budget = self._scheduler.counts, self._scheduler.runner.budget
         return {
             "tokens_sampled": counts.sampled,
             "tokens_prefilled": counts.prefilled,
             "tokens_reused": counts.reused,
             "decode_steps": counts.steps,
             "sessions_evicted": counts.evicted,
-            "kv_bytes": ledger.used,
-            "kv_bytes_peak": ledger.peak,
+            "flops": counts.flops,
+            "kv_bytes": budget.used,
+            "kv_bytes_peak": budget.peak,
             "timing/seconds": counts.seconds,
             "timing/tokens_per_second": counts.sampled / counts.seconds if counts.seconds else 0.0,
         }

@@ -17,7 +17,7 @@ Layers = list[Tensor]
 """One tensor per layer; the layers may differ in heads and head size."""
 
 
-class Ledger:
+class ByteBudget:
     """Counts the bytes of live key/value tensors."""
 
     def __init__(self, limit: int) -> None:
@@ -82,14 +82,14 @@ class Own:
 class Block:
     """Prefixes side by side: keys and values [G, kv_heads, T, D] per layer, padded with zeros to the longest."""
 
-    def __init__(self, runs: Sequence[Own], shape: CacheShape, ledger: Ledger, width: int | None = None) -> None:
-        self.shape, self.ledger = shape, ledger
+    def __init__(self, runs: Sequence[Own], shape: CacheShape, budget: ByteBudget, width: int | None = None) -> None:
+        self.shape, self.budget = shape, budget
         self.width = max(run.length for run in runs) if width is None else width
         self.keys, self.values = shape.zeros(len(runs), self.width)
         for index, run in enumerate(runs):
             for mine, theirs in zip((*self.keys, *self.values), (*run.keys, *run.values), strict=True):
                 mine[index, :, : run.length] = theirs
-        ledger.hold(self, self.keys, self.values)
+        budget.hold(self, self.keys, self.values)
 
     def __len__(self) -> int:
         return self.keys[0].shape[0]
@@ -112,7 +112,7 @@ class Prefix:
     def gather(prefixes: Sequence[Prefix]) -> None:
         """Move prefixes of one block into a block without the others, whose keys decoding then need not read."""
         old = prefixes[0].block
-        block = Block([p.run() for p in prefixes], old.shape, old.ledger, old.width)
+        block = Block([p.run() for p in prefixes], old.shape, old.budget, old.width)
         for index, prefix in enumerate(prefixes):
             prefix.block, prefix.index = block, index
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from burnish.sampling.memory import Block, Cache, CacheShape, Layers, Ledger, Own, Prefix
+from burnish.sampling.memory import Block, ByteBudget, Cache, CacheShape, Layers, Own, Prefix
 
 _ROWS, _TOKENS = 8, 32
 """The buffers of a pool hold a multiple of this many rows and tokens."""
@@ -44,8 +44,10 @@ class Pool:
     (deterministic mode): all own keys are read, and a prefix serves exactly `stack` rows at a time, padded.
     """
 
-    def __init__(self, shape: CacheShape, ledger: Ledger, width: int | None = None, stack: int | None = None) -> None:
-        self.shape, self.ledger = shape, ledger
+    def __init__(
+        self, shape: CacheShape, budget: ByteBudget, width: int | None = None, stack: int | None = None
+    ) -> None:
+        self.shape, self.budget = shape, budget
         self.fixed, self.stack = width, stack
         self.places: list[Place] = []
         self.keys: Layers = []
@@ -84,7 +86,7 @@ class Pool:
                     layers[layer][:used, :, :width] = old[:used]
         if self._held is not None:
             self._held()
-        self._held = self.ledger.hold(self, self.keys, self.values)
+        self._held = self.budget.hold(self, self.keys, self.values)
 
     def drop(self) -> None:
         """Give the buffers up."""
@@ -105,13 +107,13 @@ class Pool:
 
     def cache(self, place: Place) -> Cache | None:
         """A copy of what a row has, for its session; None when there is no room for it."""
-        if self.ledger.used + place.length * self.shape.token_bytes > self.ledger.limit:
+        if self.budget.used + place.length * self.shape.token_bytes > self.budget.limit:
             return None
         keys, values = (
             [x[place.index, :, : place.length].clone() for x in layers] for layers in (self.keys, self.values)
         )
         cache = Cache(place.prefix, Own(keys, values) if place.length else None)
-        self.ledger.hold(cache, keys, values)
+        self.budget.hold(cache, keys, values)
         return cache
 
     def remove(self, places: Sequence[Place]) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from burnish.errors import RunError
 from burnish.models.language_model import LanguageModel
-from burnish.sampling.memory import Ledger
+from burnish.sampling.memory import ByteBudget
 from burnish.sampling.pool import rounded
 from burnish.sampling.protocol import SamplingParams
 from burnish.sampling.requests import Request, Row
@@ -56,7 +56,7 @@ class _Probe:
     def __init__(self, model: LanguageModel) -> None:
         self.model = model
         self._trails: dict[tuple[int, bool], Trail] = {}
-        self._runner = SharedRunner(model, Ledger(0), deterministic=True)
+        self._runner = SharedRunner(model, ByteBudget(0), deterministic=True)
         params = SamplingParams(max_tokens=4)
         prompts = [[(step * (place + 3) + place) % model.vocab_size for place in range(_PROMPT)] for step in (1, 2, 3)]
         self._requests = [Request(p, None, params, n, 0, 0, 0) for p, n in zip(prompts, (1, 2, 1), strict=True)]

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burnish.errors import InputError
+from burnish.ledger import Ledger
 from burnish.traces import Support
 
 Finish = Literal["stop", "length", "context", "cancelled"]
@@ -81,6 +82,12 @@ class Completion:
     """The tokens were not drawn but chosen: a likelihood ratio on them has no meaning."""
     session: Any = field(default=None, repr=False)
     """Handle for `extend`; None where the sampler cannot continue."""
+    prefilled: int | None = None
+    """Tokens before the first sampled one that were computed for it; of n samples of a prompt the first has them all.
+    None where the sampler does not tell."""
+    flops: int | None = None
+    """Floating point operations of these tokens and of `prefilled` (docs/ledger.md). None where the sampler does not
+    tell."""
 
 
 class Sampler(Protocol):
@@ -128,3 +135,15 @@ class Sampler(Protocol):
     def release(self, session: Any) -> None:
         """Give up a session and the memory it holds."""
         ...
+
+
+def count_samples(ledger: Ledger, role: str, completions: Sequence[Completion]) -> None:
+    """Count the samples of one prompt; what the sampler does not tell is not counted."""
+    ledger.add(role, "prompts")
+    ledger.add(role, "rollouts", len(completions))
+    ledger.add(role, "sampled_tokens", sum(len(completion.tokens) for completion in completions))
+    for completion in completions:
+        if completion.prefilled is not None:
+            ledger.add(role, "prefilled_tokens", completion.prefilled)
+        if completion.flops is not None:
+            ledger.add(role, "flops", completion.flops)

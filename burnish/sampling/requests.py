@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burnish.errors import InputError
+from burnish.models.flops import ModelFlops
 from burnish.sampling.protocol import Completion, Finish, SamplingParams
 from burnish.traces import Support
 
@@ -43,6 +44,8 @@ class Request:
     rows: list[Row] = field(default_factory=list)
     done: bool = False
     error: BaseException | None = None
+    prefilled: int = 0
+    """Tokens of the history that were computed."""
     on_done: Callable[[], None] | None = None
     _completions: dict[int, Completion] = field(default_factory=dict)
 
@@ -111,9 +114,10 @@ class Row:
             return "context"
         return None
 
-    def completion(self, finish: Finish, session: Session) -> Completion:
+    def completion(self, finish: Finish, session: Session, flops: ModelFlops) -> Completion:
         """What the sampler hands out."""
         params = self.request.params
+        prefilled, operations = self._cost(flops)
         return Completion(
             tokens=np.array(self.tokens, dtype=np.int32),
             logprobs=np.array(self.logprobs, dtype=np.float32),
@@ -122,7 +126,18 @@ class Row:
             support=_support(self.kept) if params.truncates else None,
             greedy=params.greedy,
             session=session,
+            prefilled=prefilled,
+            flops=operations,
         )
+
+    def _cost(self, flops: ModelFlops) -> tuple[int, int]:
+        """Prompt tokens computed, and operations. The first sample has the prompt's; the last token is never fed."""
+        start, decoded = len(self.request.history), max(0, len(self.tokens) - 1)
+        operations = flops.forward([(start, start + decoded)], decoded)
+        prefilled = self.request.prefilled if self.sample == self.request.sample else 0
+        if prefilled:
+            operations += flops.forward([(start - prefilled, start)], 1)
+        return prefilled, operations
 
 
 def _support(kept: Sequence[npt.NDArray[np.int32] | None]) -> Support:

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 from burnish.models.language_model import LanguageModel
-from burnish.sampling.memory import Cache, Ledger
+from burnish.sampling.memory import ByteBudget, Cache
 from burnish.sampling.requests import Request, Row
 
 
 class Runner(Protocol):
     """What the scheduler needs of a way to run the model."""
 
-    ledger: Ledger
+    budget: ByteBudget
 
     def need(self, requests: Sequence[Request]) -> int:
         """Bytes of keys and values that running these to their ends would add."""
@@ -58,8 +58,8 @@ class PlainRunner:
     With `deterministic` each sequence runs by itself, so that its bits cannot depend on the others.
     """
 
-    def __init__(self, model: LanguageModel, ledger: Ledger, *, deterministic: bool = False) -> None:
-        self.model, self.ledger, self.deterministic = model, ledger, deterministic
+    def __init__(self, model: LanguageModel, budget: ByteBudget, *, deterministic: bool = False) -> None:
+        self.model, self.budget, self.deterministic = model, budget, deterministic
         self._rows: list[Row] = []
 
     def need(self, requests: Sequence[Request]) -> int:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from burnish.errors import RunError
+from burnish.models.flops import ModelFlops
 from burnish.randomness import counter_uniform
 from burnish.sampling.draw import draw
 from burnish.sampling.protocol import Finish
@@ -31,6 +32,8 @@ class Counts:
     """Tokens of continued sessions that were still cached."""
     steps: int = 0
     evicted: int = 0
+    flops: int = 0
+    """Of finished completions."""
     seconds: float = 0.0
 
 
@@ -39,7 +42,7 @@ class Scheduler:
     """Admits requests first come first served, a row at a time, and steps all rows together.
 
     Memory: a request is admitted only when the rows in flight and its own can run to their greatest lengths within the
-    ledger's limit; sessions at rest give up their caches first, the oldest first.
+    budget's limit; sessions at rest give up their caches first, the oldest first.
     """
 
     runner: Runner
@@ -48,6 +51,7 @@ class Scheduler:
     context_length: int | None
     engine: weakref.ref
     version: int
+    flops: ModelFlops
     counts: Counts = field(default_factory=Counts)
     queue: deque[Request] = field(default_factory=deque)
     ready: deque[Row] = field(default_factory=deque)
@@ -89,7 +93,9 @@ class Scheduler:
             if not batch:
                 return
             for request in batch:
-                self.counts.reused += 0 if request.cache is None else request.cache.length
+                known = 0 if request.cache is None else request.cache.length
+                self.counts.reused += known
+                request.prefilled = len(request.history) - known
             logits, computed = self.runner.prefill(batch)
             self.counts.prefilled += computed
             rows = [row for request in batch for row in request.start()]
@@ -120,22 +126,22 @@ class Scheduler:
 
         Sessions at rest make way, the oldest first.
         """
-        ledger, need = self.runner.ledger, self.runner.need(batch) + more
-        if ledger.used + need <= ledger.limit:
+        budget, need = self.runner.budget, self.runner.need(batch) + more
+        if budget.used + need <= budget.limit:
             return True
         self.runner.trim()
         need = self.runner.need(batch) + more
         in_use = {id(request.cache) for request in (*batch, *self.queue)}
         for session in list(self.sessions.values()):
-            if ledger.used + need <= ledger.limit:
+            if budget.used + need <= budget.limit:
                 break
             if session.cache is not None and id(session.cache) not in in_use:
                 session.cache = None
                 self.counts.evicted += 1
-        return ledger.used + need <= ledger.limit
+        return budget.used + need <= budget.limit
 
     def _too_large(self, request: Request) -> RunError:
-        need, limit = (f"{n / 2**20:.4g} MiB" for n in (self.runner.need([request]), self.runner.ledger.limit))
+        need, limit = (f"{n / 2**20:.4g} MiB" for n in (self.runner.need([request]), self.runner.budget.limit))
         return RunError(
             f"task {request.task}: {request.n} samples of up to {request.params.max_tokens} tokens after "
             f"{len(request.history)} prompt tokens need {need} of keys and values, the engine's limit "
@@ -182,8 +188,13 @@ class Scheduler:
             session = Session(self.engine, [*row.request.history, *row.tokens], cache)
             self.sessions[self._made] = session
             self._made += 1
-            row.request.complete(row, row.completion(finish, session))
+            self._complete(row, finish, session)
         self._room([])  # the rows in flight may need what the new sessions took
+
+    def _complete(self, row: Row, finish: Finish, session: Session) -> None:
+        completion = row.completion(finish, session, self.flops)
+        self.counts.flops += completion.flops or 0
+        row.request.complete(row, completion)
 
     def cancel(self, chosen: Sequence[Request]) -> None:
         """End requests with what they have."""
@@ -195,7 +206,7 @@ class Scheduler:
             if not request.done:
                 for row in request.rows:  # never started: nothing is cached
                     session = Session(self.engine, list(request.history), None)
-                    request.complete(row, row.completion("cancelled", session))
+                    self._complete(row, "cancelled", session)
 
     def requests(self) -> list[Request]:
         """Every request that is not done, in order of submission as far as it is known."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from burnish.models.language_model import LanguageModel
 from burnish.sampling.layouts import DecodeLayout, PrefillLayout, Stretch
-from burnish.sampling.memory import Block, Cache, CacheShape, Ledger, Own, Prefix
+from burnish.sampling.memory import Block, ByteBudget, Cache, CacheShape, Own, Prefix
 from burnish.sampling.pool import Place, Pool, Sharing, plan, rounded
 from burnish.sampling.requests import Request, Row
 
@@ -28,12 +28,12 @@ class SharedRunner:
     """
 
     def __init__(
-        self, model: LanguageModel, ledger: Ledger, *, max_rows: int = 64, deterministic: bool = False
+        self, model: LanguageModel, budget: ByteBudget, *, max_rows: int = 64, deterministic: bool = False
     ) -> None:
-        self.model, self.ledger, self.max_rows = model, ledger, max_rows
+        self.model, self.budget, self.max_rows = model, budget, max_rows
         self.deterministic = deterministic
         self.quantum = 1
-        self.shape = _cache_shape(model)
+        self.shape = cache_shape(model)
         self._pools: dict[tuple[int, int], Pool] = {}
         self._plans: dict[Pool, list[Sharing]] = {}
 
@@ -67,8 +67,8 @@ class SharedRunner:
 
     def _new_pool(self, key: tuple[int, int]) -> Pool:
         if not self.deterministic:
-            return Pool(self.shape, self.ledger)
-        return Pool(self.shape, self.ledger, width=key[1], stack=_STACK)
+            return Pool(self.shape, self.budget)
+        return Pool(self.shape, self.budget, width=key[1], stack=_STACK)
 
     # -- prefill -------------------------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class SharedRunner:
         for bundle in self._bundles(shared):
             runs = [run for _, run in bundle]
             width = rounded(runs[0].length, _PREFIX) if self.deterministic else None
-            block = Block(runs, self.shape, self.ledger, width)
+            block = Block(runs, self.shape, self.budget, width)
             for index, (request, run) in enumerate(bundle):
                 request.cache = Cache(Prefix(block, index, run.length), None)
 
@@ -231,7 +231,7 @@ def _detached(cache: Cache | None) -> Cache | None:
     return Cache(cache.prefix, Own([x.clone() for x in own.keys], [x.clone() for x in own.values]))
 
 
-def _cache_shape(model: LanguageModel) -> CacheShape:
+def cache_shape(model: LanguageModel) -> CacheShape:
     """Run one token to see what each layer's keys and values look like."""
     layout = PrefillLayout([Stretch(0, 1, None)])
     zero = torch.zeros(1, dtype=torch.long, device=model.device)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from burnish.sampling.protocol import Completion, Sampler, SamplingParams
-from burnish.sources.meter import Meter
+from burnish.ledger import Ledger
+from burnish.sampling.protocol import Completion, Sampler, SamplingParams, count_samples
 from burnish.tasks import Task
 from burnish.traces import Author, Group, Role, Span, Trace
 from burnish.traces.templates import Format, add_rendered
@@ -21,7 +19,7 @@ class Context:
     format: Format
     params: SamplingParams
     seed: int
-    meter: Meter = field(default_factory=Meter)
+    ledger: Ledger = field(default_factory=Ledger)
 
     async def sample(self, task: Task, n: int, *, first: int = 0) -> Group:
         """n samples of a task as one group: a trace whose root is the prompt, one leaf a sample.
@@ -30,13 +28,14 @@ class Context:
         saw, and so are the samples' (promise E6).
         """
         rendered = self.format.prompt(task.prompt if task.messages is None else list(task.messages))
-        completions = await self.sampler.sample(
-            rendered.tokens, self.params, n=n, seed=self.seed, task=task.number, sample=first
-        )
+        with self.ledger.timed(self.sampler.name):
+            completions = await self.sampler.sample(
+                rendered.tokens, self.params, n=n, seed=self.seed, task=task.number, sample=first
+            )
+        count_samples(self.ledger, self.sampler.name, completions)
         trace = Trace(f"{task.id}/{first}", {"task": task.id, "domain": task.domain})
         root = add_rendered(trace, -1, rendered)
         members = [self._append(trace, root, completion) for completion in completions]
-        self.meter.add("prompts")
         return Group(trace.id, members, columns=dict(task.columns))
 
     def _append(self, trace: Trace, parent: int, completion: Completion) -> Span:
@@ -48,6 +47,4 @@ class Context:
         )  # fmt: skip
         if completion.session is not None:
             self.sampler.release(completion.session)
-        self.meter.add("samples")
-        self.meter.add("sampled_tokens", int(np.size(completion.tokens)))
         return Span(trace, leaf)

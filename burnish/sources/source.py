@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Protocol
 
 from burnish.errors import InputError
+from burnish.ledger import Ledger
 from burnish.randomness import counter_generator, stable_hash
 from burnish.sources.context import Context
 from burnish.sources.spec import DemonstrationsSpec, RolloutsSpec, SourceSpec
@@ -80,8 +81,10 @@ class Rollouts:
 class Demonstrations:
     """One group a demonstration, rendered by the model's own format; segments of one conversation are its members."""
 
-    def __init__(self, spec: DemonstrationsSpec, tasks: Sequence[Task], format: Format, seed: int) -> None:
-        self.format = format
+    def __init__(
+        self, spec: DemonstrationsSpec, tasks: Sequence[Task], format: Format, seed: int, ledger: Ledger | None = None
+    ) -> None:
+        self.format, self.ledger = format, Ledger() if ledger is None else ledger
         without = [task.id for task in tasks if task.demonstration is None]
         if without:
             raise InputError(f"{len(without)} tasks have no demonstration to imitate, the first is {without[0]}")
@@ -90,6 +93,7 @@ class Demonstrations:
     async def groups(self, step: int) -> AsyncIterator[Group]:
         """Render each of the step's demonstrations."""
         for task, taken in self.order.at(step):
+            self.ledger.add("policy", "prompts")
             yield demonstration_group(task, self.format, f"{task.id}/{taken}")
 
     def state(self) -> dict[str, Any]:
@@ -115,12 +119,20 @@ def demonstration_group(task: Task, format: Format, key: str) -> Group:
     return Group(key, members, columns=dict(task.columns))
 
 
-def build(spec: SourceSpec, tasks: Sequence[Task], *, context: Context | None, format: Format, seed: int) -> Source:
+def build(
+    spec: SourceSpec,
+    tasks: Sequence[Task],
+    *,
+    context: Context | None,
+    format: Format,
+    seed: int,
+    ledger: Ledger | None = None,
+) -> Source:
     """The source a spec declares. Raises InputError when it needs a sampler and there is none."""
     if isinstance(spec, RolloutsSpec):
         if context is None:
             raise InputError("rollouts need a sampler")
         return Rollouts(spec, tasks, context)
     if isinstance(spec, DemonstrationsSpec):
-        return Demonstrations(spec, tasks, format, seed)
+        return Demonstrations(spec, tasks, format, seed, ledger)
     raise InputError(f"no source is registered for {type(spec).__name__}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -11,11 +12,11 @@ import torch
 from burnish.learning.scoring import score
 from burnish.models.language_model import LanguageModel
 from burnish.models.precision import choose_dtype
-from burnish.models.spec import ModelSpec
-from burnish.running.talk import Speaker
+from burnish.models.spec import DtypeName, ModelSpec
+from burnish.running.sync import finished
+from burnish.running.talk import Speaker, model_spec
 from burnish.sampling.spec import SamplingSpec
 from burnish.sources.context import Context
-from burnish.sources.meter import Meter
 from burnish.tasks import Task
 
 LIMIT = 1e-4
@@ -47,6 +48,7 @@ class Check:
 
     model: str
     template: str
+    stop_tokens: tuple[str, ...]
     path_in_use: str
     dtype: str
     dtype_reason: str
@@ -63,6 +65,9 @@ class Check:
         """Promise E5; in bfloat16 nothing is promised and the gap is only reported."""
         return self.dtype == "bfloat16" or self.gap.largest < LIMIT
 
+    def __str__(self) -> str:
+        return self.text()
+
     def text(self) -> str:
         """What is printed."""
         gap = self.gap
@@ -71,6 +76,7 @@ class Check:
             f"model: {self.model}",
             f"parameters: {self.parameters:,} in {self.layers} layers; context: {self.context_length or 'no limit'}",
             f"template: {self.template}",
+            f"stop tokens: {', '.join(self.stop_tokens)} (sampling ends at any of them, and training covers it)",
             f"path in use: {self.path_in_use}",
             f"compute type: {self.dtype_reason}",
             f"sampler/learner gap of log-probabilities: max {gap.largest:.2e}, mean {gap.mean:.2e}, "
@@ -83,17 +89,31 @@ class Check:
         ])  # fmt: skip
 
 
-def check_model(spec: ModelSpec, *, samples: int = 4, max_tokens: int = 32, seed: int = 0) -> Check:
-    """Load a model, sample a few prompts and score the samples. Raises InputError when it cannot be loaded."""
+def check_model(
+    spec: str | Path | ModelSpec,
+    *,
+    dtype: DtypeName = "auto",
+    template: str = "auto",
+    samples: int = 4,
+    max_tokens: int = 32,
+    seed: int = 0,
+) -> Check:
+    """Load a model, sample a few prompts and score the samples: print the result, or look whether it has `passed`.
+
+    `dtype` and `template` are for a path; a spec has its own. Raises InputError when the model cannot be loaded.
+    """
+    if not isinstance(spec, ModelSpec):
+        spec = model_spec(str(spec), dtype=dtype, template=template)
     speaker = Speaker(spec)
     model = speaker.model
-    dtype = str(model.compute_dtype).removeprefix("torch.")
-    reason = choose_dtype(model.device).reason if spec.dtype == "auto" else f"{dtype} (asked for)"
+    computed = str(model.compute_dtype).removeprefix("torch.")
+    reason = choose_dtype(model.device).reason if spec.dtype == "auto" else f"{computed} (asked for)"
     return Check(
         model=spec.path,
         template=str(speaker.format.finding),
+        stop_tokens=tuple(str(model.tokenizer.convert_ids_to_tokens(i)) for i in sorted(speaker.format.stop_ids)),
         path_in_use=speaker.engine.path_in_use,
-        dtype=dtype,
+        dtype=computed,
         dtype_reason=reason,
         gap=sampler_gap(speaker, samples=samples, max_tokens=max_tokens, seed=seed),
         parameters=sum(p.numel() for p in model.network.parameters()),
@@ -113,12 +133,12 @@ def sampler_gap(speaker: Speaker, *, samples: int, max_tokens: int, seed: int = 
     limit = speaker.model.context_length
     room = max_tokens if limit is None else max(1, min(max_tokens, limit // 4))
     params = speaker.params(SamplingSpec(max_tokens=room))
-    context = Context(speaker.engine, speaker.format, params, seed, Meter())
+    context = Context(speaker.engine, speaker.format, params, seed)
 
     async def drawn() -> list:
         return list(await asyncio.gather(*(context.sample(task, samples) for task in tasks)))
 
-    groups = asyncio.run(drawn())
+    groups = finished(drawn())
     gaps = np.abs(score(speaker.model, groups).sampler_gap)
     return Gap(float(gaps.max()), float(gaps.mean()), float(np.quantile(gaps, 0.999)), len(gaps))
 

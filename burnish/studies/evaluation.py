@@ -17,7 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from burnish.errors import InputError
-from burnish.sampling.protocol import Completion, Sampler, SamplingParams
+from burnish.ledger import Ledger
+from burnish.sampling.protocol import Completion, Sampler, SamplingParams, count_samples
 from burnish.studies.statistics import Interval, cluster_bootstrap, paired_bootstrap, wilson_interval
 from burnish.tasks import Task
 from burnish.traces.files import atomic_write
@@ -58,7 +59,7 @@ class Evaluation:
     version: int
     params: dict[str, Any]
     seed: int
-    items: tuple[Item, ...]
+    items: tuple[Item, ...] = field(repr=False)
     notes: dict[str, Any] = field(default_factory=dict)
     """What else tells how the number came about, such as the template and the path of the model."""
 
@@ -115,6 +116,16 @@ class Evaluation:
                 shown[f"{key}_missing"] = self.missing(measure)
         return {**shown, "mean_length": self.mean_length, "truncated": self.truncated}
 
+    def __str__(self) -> str:
+        """Accuracy and format rate in per cent with their intervals, then lengths."""
+        lines = [
+            f"{label}: {100 * i.estimate:.1f} % (95 %: {100 * i.low:.1f} to {100 * i.high:.1f})"
+            for label, i in (("accuracy", self.accuracy), ("right format", self.format_rate))
+            if i is not None
+        ]
+        length = f"mean length {self.mean_length:.1f} tokens, {100 * self.truncated:.1f} % cut off"
+        return "\n".join([*lines, f"{len(self.items)} items, {length}"])
+
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON values; `from_json` reads it back equal."""
         return {**dataclasses.asdict(self), "summary": self.summary()}
@@ -160,11 +171,13 @@ async def evaluate(
     concurrency: int = 64,
     notes: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    ledger: Ledger | None = None,
 ) -> Evaluation:
     """Sample and judge every task, `concurrency` tasks at a time.
 
     `render` makes prompt ids of a task, `text` makes text of completion ids. Give greedy parameters
     (`temperature=0`, see `greedy`) unless several samples are wanted. `progress` is told (done, of how many).
+    A `ledger` counts the samples under the role evaluation; `reward` has to count its own calls.
     Raises InputError when there is nothing to evaluate, a task comes twice, or greedy samples would all be alike.
     """
     if not tasks:
@@ -174,12 +187,14 @@ async def evaluate(
     if samples_per_task > 1 and params.temperature == 0:
         raise InputError(f"{samples_per_task} greedy samples of a task are all alike; set a temperature or sample once")
     slots = asyncio.Semaphore(concurrency)
+    ledger = ledger or Ledger()
     done = 0
 
     async def one(task: Task) -> list[Item]:
         nonlocal done
         async with slots:
             drawn = await sampler.sample(list(render(task)), params, n=samples_per_task, seed=seed, task=task.number)
+            count_samples(ledger, "evaluation", drawn)
             for completion in drawn:
                 if completion.session is not None:
                     sampler.release(completion.session)
@@ -195,7 +210,8 @@ async def evaluate(
 
     running = [asyncio.ensure_future(one(task)) for task in tasks]
     try:
-        found = await asyncio.gather(*running)
+        with ledger.timed("evaluation"):
+            found = await asyncio.gather(*running)
     finally:
         for task in running:
             task.cancel()  # one has raised: the others have no taker

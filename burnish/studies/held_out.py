@@ -24,6 +24,11 @@ class HeldOut:
         self.check.check(parts.held_out)
         self.found: list[Evaluation] = []
 
+    def restore(self) -> None:
+        """Take up what earlier lives of the run found, up to where it is resumed."""
+        folder = self.directory.evaluation("").parent
+        self.found = [Evaluation.load(path) for path in sorted(folder.glob("step-*.json"))]
+
     async def __call__(self, step: int) -> dict[str, float]:
         """Evaluate after `step` steps, write evaluations/step-N.json, and return the shares for the step's record."""
         parts = self.parts
@@ -40,8 +45,10 @@ class HeldOut:
             concurrency=self.spec.concurrency,
             notes={"step": step, "model_path": parts.recipe.model.path, "template": str(parts.format.finding)},
             progress=lambda done, total: self.progress.phase("evaluating", done, total),
+            ledger=parts.ledger,
         )
-        result.save(self.directory.evaluation(result.name))
+        with self.directory.writing(f"evaluations/{result.name}.json") as path:
+            result.save(path)
         self.found.append(result)
         accuracy, form = result.accuracy, result.format_rate
         return {

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import string
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from burnish.errors import InputError
+from burnish.errors import InputError, note
 from burnish.randomness import counter_generator, stable_hash
 from burnish.tasks.messages import checked_messages, kind_of, split_conversation
 from burnish.tasks.spec import ANSWER, MESSAGES, PROMPT, DataSpec
@@ -101,10 +100,9 @@ def read_tasks(spec: DataSpec, path: Path, *, seed: int, demonstrations: bool = 
             task = replace(task, id=f"{task.id}-{times}")
         tasks.append(task)
     if first_repeat:
-        warnings.warn(
+        note(
             f"{path}: {len(tasks) - len(seen)} of {len(tasks)} rows repeat an earlier row (the first on line "
-            f"{first_repeat}); all are kept",
-            stacklevel=2,
+            f"{first_repeat}); all are kept"
         )
     if spec.shuffle:
         tasks = [tasks[i] for i in counter_generator(seed, _SHUFFLE).permutation(len(tasks))]

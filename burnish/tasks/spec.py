@@ -42,6 +42,8 @@ class ArithmeticSpec(BaseModel):
                 raise ValueError(f"{name} names the same value twice: {list(values)}")
         if not all(1 <= d <= 9 for d in self.digits):
             raise ValueError(f"digits must each lie between 1 and 9, got {list(self.digits)}")
+        if self.negative and "-" not in self.operations:
+            raise ValueError('negative: unused without the operation "-"; add it to operations, or remove negative')
         if self.question is not None:
             absent = [part for part in ("{a}", "{op}", "{b}") if part not in self.question]
             if absent:
@@ -102,6 +104,10 @@ class DataSpec(BaseModel):
             raise ValueError("seed is unused: the rows are not shuffled; add `shuffle: true` or remove it")
         if self.template is not None and self.prompt is not None:
             raise ValueError("the prompt is given twice, by `prompt` and by `template`; remove one")
+        if self.messages is not None and (self.prompt is not None or self.template is not None):
+            raise ValueError("messages: unused, since `prompt` or `template` says what the prompt is; remove one")
+        if self.messages is not None and "completion" in given:
+            raise ValueError("completion: unused, since a conversation in `messages` ends with what to imitate; remove")
         if self.system is not None and self.style == "text":
             raise ValueError("a system message needs `style: chat`; a text prompt has no messages")
         return self

@@ -15,6 +15,7 @@ Scale = Callable[[float], float]
 
 WIDTH, HEIGHT = 360, 190
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 12, 26
+_TITLE = 26  # room for the title over a picture that stands alone
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,19 @@ def line_chart(title: str, points: Sequence[Point], marks: Sequence[Mark] = (), 
     From 24 points on, the points fade and a moving average is drawn over them. A value that is not finite breaks the
     line. Empty when there is nothing finite to draw.
     """
+    picture = drawing(title, points, marks)
+    if not picture:
+        return ""
+    ys = _values(points, marks)
+    values = f"{number(ys[0])} → <b>{number(ys[-1])}</b>" if len(ys) > 1 else f"<b>{number(ys[-1])}</b>"
+    return (
+        f'<figure><figcaption><span>{html.escape(title)}</span><span class="values">{values}{html.escape(unit)}</span>'
+        f"</figcaption>{picture}</figure>"
+    )
+
+
+def drawing(title: str, points: Sequence[Point], marks: Sequence[Mark] = (), *, style: str = "") -> str:
+    """The chart alone as an <svg>. With a style sheet of its own it is a picture that stands alone, title and all."""
     finite = [(x, y) for x, y in points if math.isfinite(y)]
     if not finite and not marks:
         return ""
@@ -70,36 +84,50 @@ def line_chart(title: str, points: Sequence[Point], marks: Sequence[Mark] = (), 
     def py(y: float) -> float:
         return HEIGHT - _BOTTOM - (y - y_ticks[0]) / (y_ticks[-1] - y_ticks[0]) * (HEIGHT - _TOP - _BOTTOM)
 
-    def path(line: Sequence[Point]) -> str:
-        text, pen = [], "M"
-        for x, y in line:
-            if math.isfinite(y):
-                text.append(f"{pen}{px(x):.1f} {py(y):.1f}")
-            pen = "L" if math.isfinite(y) else "M"
-        return "".join(text)
+    body = "".join([_axes(y_ticks, x_low, x_high, px, py), _line(points, finite, px, py), _marks(marks, px, py)])
+    label, shown = html.escape(title), _values(points, marks)
+    told = f"{label}: from {number(shown[0])} to {number(shown[-1])}, between {number(min(ys))} and {number(max(ys))}"
+    if not style:
+        return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{told}">{body}</svg>'
+    heading = f'<text class="title" x="{_LEFT}" y="-8">{label}</text>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -{_TITLE} {WIDTH} {HEIGHT + _TITLE}" '
+        f'width="{1.5 * WIDTH:g}" role="img" aria-label="{told}"><style>{style}</style>{heading}{body}</svg>'
+    )
 
-    parts = [_axes(y_ticks, x_low, x_high, px, py)]
+
+def _values(points: Sequence[Point], marks: Sequence[Mark]) -> list[float]:
+    """The values whose first and last are told: those of the marks where there are any."""
+    return [mark.y for mark in marks] or [y for _, y in points if math.isfinite(y)]
+
+
+def _path(line: Sequence[Point], px: Scale, py: Scale) -> str:
+    text, pen = [], "M"
+    for x, y in line:
+        if math.isfinite(y):
+            text.append(f"{pen}{px(x):.1f} {py(y):.1f}")
+        pen = "L" if math.isfinite(y) else "M"
+    return "".join(text)
+
+
+def _line(points: Sequence[Point], finite: Sequence[Point], px: Scale, py: Scale) -> str:
     if len(finite) >= 24:
-        parts.append(f'<path class="raw" d="{path(points)}"/>')
-        parts.append(f'<path class="line" d="{path(smoothed(points, max(5, len(points) // 12)))}"/>')
-    elif len(finite) > 1:
-        parts.append(f'<path class="line" d="{path(points)}"/>')
-    else:
-        parts += [f'<circle class="mark" cx="{px(x):.1f}" cy="{py(y):.1f}" r="3.5"/>' for x, y in finite]
+        average = smoothed(points, max(5, len(points) // 12))
+        return f'<path class="raw" d="{_path(points, px, py)}"/><path class="line" d="{_path(average, px, py)}"/>'
+    if len(finite) > 1:
+        return f'<path class="line" d="{_path(points, px, py)}"/>'
+    return "".join(f'<circle class="mark" cx="{px(x):.1f}" cy="{py(y):.1f}" r="3.5"/>' for x, y in finite)
+
+
+def _marks(marks: Sequence[Mark], px: Scale, py: Scale) -> str:
+    parts = []
     if len(marks) > 1:
-        parts.append(f'<path class="line" d="{path([(mark.x, mark.y) for mark in marks])}"/>')
+        parts.append(f'<path class="line" d="{_path([(mark.x, mark.y) for mark in marks], px, py)}"/>')
     for mark in marks:
         x = px(mark.x)
         parts.append(f'<path class="whisker" d="M{x:.1f} {py(mark.low):.1f}V{py(mark.high):.1f}"/>')
         parts.append(f'<circle class="mark" cx="{x:.1f}" cy="{py(mark.y):.1f}" r="3.5"/>')
-    first, last = (marks[0].y, marks[-1].y) if marks else (finite[0][1], finite[-1][1])
-    label = html.escape(title)
-    told = f"{label}: from {number(first)} to {number(last)}, between {number(min(ys))} and {number(max(ys))}"
-    values = f"{number(first)} → <b>{number(last)}</b>" if len(finite) + len(marks) > 1 else f"<b>{number(last)}</b>"
-    return (
-        f'<figure><figcaption><span>{label}</span><span class="values">{values}{html.escape(unit)}</span></figcaption>'
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{told}">{"".join(parts)}</svg></figure>'
-    )
+    return "".join(parts)
 
 
 def _axes(y_ticks: list[float], x_low: float, x_high: float, px: Scale, py: Scale) -> str:

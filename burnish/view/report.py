@@ -13,6 +13,7 @@ from burnish.errors import InputError
 from burnish.studies import Comparison, Evaluation, Interval, compare
 from burnish.traces.files import atomic_write
 from burnish.view.chart import Mark, line_chart
+from burnish.view.cost import cost_section
 from burnish.view.record import RunRecord, read_run
 from burnish.view.rollouts import before_after, load_tokenizer, training_groups
 from burnish.view.style import CSS
@@ -47,6 +48,7 @@ def write_report(run_dir: Path) -> Path:
         _evaluations(record, pair),
         _items(pair),
         _samples(record),
+        cost_section(record),
         _config(record),
         f"<footer>Written by Burnish {burnish.__version__} from {shown(run_dir.resolve().name)}</footer>",
     ]

@@ -13,15 +13,16 @@ from tokenizers import Tokenizer
 from burnish.errors import InputError
 from burnish.studies import Evaluation, Item
 from burnish.traces import ROLES, AuthorKind, Group, Span
+from burnish.traces.show import Decoder
 from burnish.view.text import number, shown
 
-Decode = Tokenizer | None
+Decode = Tokenizer | Decoder | None
 
 GROUPS, MEMBERS, TOKENS = 3, 4, 600
 """Training groups a report shows, members of each, tokens of each member."""
 
 
-def load_tokenizer(run: Path) -> Decode:
+def load_tokenizer(run: Path) -> Tokenizer | None:
     """The tokenizer that the run saved with its model; None when there is none, then ids are shown."""
     for folder in ("final", "tokenizer"):
         file = run / folder / "tokenizer.json"

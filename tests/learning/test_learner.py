@@ -222,7 +222,7 @@ def test_a_loss_that_is_not_finite_takes_no_step() -> None:
     build_annotator(GroupAdvantageSpec())(groups)
     with torch.no_grad():
         learner.model.network.model.norm.weight.fill_(torch.inf)
-    with pytest.raises(RunError, match="no step was taken"):
+    with pytest.raises(RunError, match=r"no step was taken\. Lower optimizer\.lr"):
         learner.update(groups, [build(PolicyGradientSpec())])
     assert learner.steps_taken == 0 and learner.model.version == 0
     assert all(torch.equal(p, before[n]) for n, p in learner.masters.parameters.items() if "norm" not in n)
@@ -263,7 +263,6 @@ def test_every_optimizer_steps_and_its_state_continues_to_the_same_weights(name:
     values, tensors = one.state()
     tensors = {n: t.clone() for n, t in tensors.items()}
     two = Learner(tiny_model("llama"), spec, total_steps=6)
-    two.masters.load(weights)
     two.load(values, tensors)
     for learner in (one, two):
         learner.update(groups, terms)

@@ -17,12 +17,11 @@ from burnish.running.config import (
     documented_keys,
     load_recipe,
     recipe_from_mapping,
-    recipe_schema,
     resolved_yaml,
 )
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = sorted((ROOT / "recipes").rglob("*.yaml"))
+SHIPPED = [path for path in sorted((ROOT / "recipes").rglob("*.yaml")) if "pipelines" not in path.parts]
 
 GRPO = """\
 method: grpo
@@ -80,7 +79,7 @@ SHARED_PARTS: dict[str, st.SearchStrategy[Any]] = {
             "clip_norm": st.none() | NUMBERS,
             "betas": st.tuples(st.floats(0, 1), st.floats(0, 1)).map(list),
             "schedule": st.sampled_from(["linear", "cosine"]),
-            "warmup_steps": st.integers(0, 10**9),
+            "warmup_steps": st.integers(0, 99),
         },
     ),
     "model": st.one_of(
@@ -98,9 +97,9 @@ OWN_PARTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
             {"path": st.just("d.jsonl")},
             optional={
                 "system": st.text(min_size=1),
-                "answer": st.none() | st.text(),
+                "answer": st.none(),
                 "completion": st.text(),
-                "messages": st.sampled_from(["messages", "no", "2024-01-01"]),
+                "template": st.sampled_from(["{no}", "no: {a}\n# {b}", "2024-01-01"]),
             },
         ),
     },
@@ -110,12 +109,12 @@ OWN_PARTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
                 "format",
                 ["numeric", {"kind": "format", "weight": 0.1}],
                 {"kind": "function", "function": "f.py:reward", "time_limit": 1e-5},
-                {"kind": "numeric", "concurrency": 3},
-                {"rewards": [{"kind": "numeric", "name": "null"}], "concurrency": 1},
+                {"kind": "function", "function": "f.py:reward", "concurrency": 3},
+                {"rewards": [{"kind": "function", "function": "f:g", "name": "null"}], "concurrency": 1},
             ]
         ),
         "sampling": st.fixed_dictionaries(
-            {}, optional={"temperature": NUMBERS, "top_p": st.floats(1e-9, 1), "top_k": st.integers(0, 100)}
+            {}, optional={"temperature": NUMBERS, "top_p": st.floats(1e-9, 1), "top_k": st.integers(2, 100)}
         ),
         "options": st.sampled_from(
             [
@@ -190,6 +189,72 @@ def test_null_takes_an_optional_part_away(tmp_path: Path) -> None:
     assert _load(tmp_path, text, "evaluation=null").evaluation is None
 
 
+@pytest.mark.parametrize("overrides", [["data.family=null", "data.path=x"], ["data.path=x", "data.family=null"]])
+def test_null_makes_room_for_another_key(tmp_path: Path, overrides: list[str]) -> None:
+    text = GRPO.replace("family: arithmetic", "family: {kind: arithmetic, digits: [3]}")
+    data = _load(tmp_path, text, *overrides).data
+    assert (data.family, data.path) == (None, "x")
+
+
+def test_null_gives_a_key_that_cannot_be_null_its_default_again(tmp_path: Path) -> None:
+    text = GRPO + "steps: 7\noptimizer: {betas: [0.5, 0.6], clip_norm: 3, lr: 1}\n"
+    recipe = _load(
+        tmp_path, text, "optimizer.betas=null", "optimizer.clip_norm=null", "optimizer.lr=null", "steps=null"
+    )
+    assert recipe.steps == 100 and recipe.optimizer.betas == (0.9, 0.999)
+    assert recipe.optimizer.clip_norm is None and recipe.optimizer.lr is None  # these may be null
+    assert _load(tmp_path, text, "optimizer=null").optimizer == type(recipe.optimizer)()
+
+
+def test_null_takes_keys_away_that_another_method_does_not_have(tmp_path: Path) -> None:
+    text = GRPO + "sampling: {max_tokens: 4}\n"
+    assert "rewards; it belongs to methods that sample" in _fails(tmp_path, text, "method=sft")
+    assert _load(tmp_path, text, "method=sft", "rewards=null", "sampling=null").method == "sft"
+
+
+@pytest.mark.parametrize("before", ["{kind: numeric, tolerance: 1}", "numeric", "[numeric, format]"])
+@pytest.mark.parametrize(
+    ("value", "kinds"),
+    [
+        ("[format, {kind: numeric, weight: 2}]", ["format", "numeric"]),
+        ("format", ["format"]),
+        ("{kind: function, function: 'a.py:b'}", ["function"]),
+        ("{rewards: [{kind: format}]}", ["format"]),
+    ],
+)
+def test_a_value_that_says_everything_about_a_part_replaces_it(
+    tmp_path: Path, before: str, value: str, kinds: list[str]
+) -> None:
+    recipe: Any = _load(tmp_path, GRPO.replace("{kind: numeric}", before), f"rewards={value}")
+    assert [reward.kind for reward in recipe.rewards.rewards] == kinds
+    assert recipe.rewards.rewards[0].model_dump().get("tolerance", 0) == 0  # nothing of the old part is left
+
+
+def test_the_kind_of_a_family_replaces_the_family(tmp_path: Path) -> None:
+    text = GRPO.replace("family: arithmetic", "family: {kind: arithmetic, digits: [3]}")
+    for value in ("arithmetic", "{kind: arithmetic, count: 9}"):
+        assert _load(tmp_path, text, f"data.family={value}").data.family.digits == (2,)  # pyright: ignore
+    assert "would take the place of data.family.kind" in _fails(tmp_path, text, "data.family={count: 9}")
+
+
+def test_lists_are_set_as_a_whole(tmp_path: Path) -> None:
+    recipe = _load(tmp_path, GRPO, "data.family.digits=[2,3]", "trackers=[{kind: wandb}, tensorboard]")
+    assert recipe.data.family is not None and recipe.data.family.digits == (2, 3)
+    assert [tracker.kind for tracker in recipe.trackers] == ["wandb", "tensorboard"]
+    text = GRPO + "trackers: [{kind: wandb}, tensorboard]\n"
+    assert _load(tmp_path, text, "trackers=[]").trackers == ()
+    changed = _load(tmp_path, text, "trackers.0.project=mine", "trackers.1.kind=trackio").trackers
+    assert [(t.kind, t.project) for t in changed] == [("wandb", "mine"), ("trackio", "burnish")]
+
+
+def test_a_change_to_one_key_does_not_reach_another_that_is_its_alias(tmp_path: Path) -> None:
+    text = GRPO.replace("family: arithmetic", "family: &f {kind: arithmetic, count: 50}")
+    text += "evaluation: {data: {family: *f}}\n"
+    recipe: Any = _load(tmp_path, text, "evaluation.data.family.split=heldout", "data.family.count=60")
+    assert (recipe.data.family.count, recipe.data.family.split) == (60, "train")
+    assert (recipe.evaluation.data.family.count, recipe.evaluation.data.family.split) == (50, "heldout")
+
+
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
@@ -206,6 +271,10 @@ def test_null_takes_an_optional_part_away(tmp_path: Path) -> None:
         (["optimizer.name=adem"], "command line: optimizer.name: given 'adem'; did you mean 'adam'?"),
         (["method=dpo"], "command line: there is no method 'dpo'; there are: sft, grpo"),
         (["data.prompt=x"], "data: prompt: only for rows of a file"),
+        (["rewards=[]"], "command line: rewards: given []; it takes list of keys"),
+        (["model.path=null"], "model.path is missing (a folder,"),
+        (["data=null"], "command line: data is missing"),
+        (["stepps=null"], "command line: there is no key stepps; did you mean steps?"),
         (["rewards.1.weight=2"], "rewards is no list, so rewards.1.weight finds nothing in it"),
         (["data.family.digits.0=2"], "data.family.digits.0 finds nothing"),
     ],
@@ -334,10 +403,3 @@ def test_every_documented_key_is_a_key(method: str) -> None:
             recipe_from_mapping(BASES[method], [f"{path}=[[]]"])
         except InputError as error:
             assert "there is no key" not in str(error), key
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_schema_names_the_keys(method: str) -> None:
-    schema = recipe_schema(method)
-    assert schema["additionalProperties"] is False
-    assert set(schema["properties"]) == set(METHODS[method].recipe.model_fields)

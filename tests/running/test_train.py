@@ -218,7 +218,7 @@ def test_rewards_without_any_spread_are_told_of_once(
         return [1.0] * len(completions)
 
     train(grpo(model, steps=7, traces_every=0), out=tmp_path / "run", reward=same)
-    assert " ".join(capsys.readouterr().out.split()).count("no group had two different rewards") == 1
+    assert " ".join(capsys.readouterr().out.split()).count("no group had two different ones") == 1
 
 
 def test_the_saved_configuration_names_the_reward_that_was_used(model: Path, tmp_path: Path) -> None:

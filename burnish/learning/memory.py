@@ -1,0 +1,213 @@
+"""What an update holds in memory at its peak, told before it runs. docs/memory.md has the formulas and measurements.
+
+The peak of an update lies in one of two moments: when the backward pass begins, with everything kept for it and the
+logits of one chunk; or at its end, when every gradient is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from burnish.learning.collect import collect
+from burnish.learning.learner import Learner
+from burnish.learning.packing import MicroBatch, pack
+from burnish.learning.spec import OptimizerSpec
+from burnish.losses.term import Need, Term, TermValues, TokenView
+from burnish.models.footprint import Activations
+from burnish.models.head import CHUNK_ELEMENTS
+from burnish.models.language_model import LanguageModel
+from burnish.traces import AuthorKind, Group, SignalKind
+
+_LOGITS = 5
+"""Tensors of a chunk's logits alive at once in the head's backward pass: the logits, four on the way of the gradient
+of log-softmax. Entropy and a kept support add a mask of a quarter each (they are bool)."""
+_CANDIDATES = 3
+"""Micro-batches with the most tokens that are looked at: how a layout is cut decides between them."""
+_FUSED = ("adam", "adamw", "sgd", "adagrad")
+_STATE = {"adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adadelta": 2, "rmsprop": 1, "adagrad": 1}
+"""Tensors the size of the parameter that an optimizer keeps of it."""
+_TEMPORARIES = 3
+"""Of an optimizer that is not fused: tensors the size of a parameter while it is updated."""
+_STREAM = "trained"
+
+
+@dataclass(frozen=True)
+class UpdateMemory:
+    """Bytes of an update at its peak, on top of the weights and masters, which stand all the while."""
+
+    optimizer: int = 0
+    gradients: int = 0
+    activations: int = 0
+    logits: int = 0
+    temporaries: int = 0
+
+    @property
+    def total(self) -> int:
+        """Their sum."""
+        return self.optimizer + self.passing
+
+    @property
+    def passing(self) -> int:
+        """What is given back when the update is over."""
+        return self.gradients + self.activations + self.logits + self.temporaries
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the terms of an update ask for that costs memory."""
+
+    needs: frozenset[Need] = frozenset({"logprob"})
+    restricted: bool = False
+    """Tokens were sampled from a kept support."""
+
+
+def update_memory(
+    learner: Learner, groups: Sequence[Group], wanted: Wanted, kept: Activations, *, again: bool
+) -> UpdateMemory:
+    """The peak of one optimizer step over `groups`, with every token trained that a model or a demonstration wrote.
+
+    `kept` is what autograd keeps of the learner's model. `again`: an optimizer step went before, so the optimizer's
+    state is there from the start.
+    """
+    _mark(groups)
+    step = collect(groups, [_TERM])
+    layout, model = learner.layout, learner.model
+    batches = pack(
+        step, layout.micro_batch_tokens, share=layout.share_prefixes and model.sharing, packing=layout.packing,
+        padded=not model.sharing,
+    )  # fmt: skip
+    sizes = _Sizes.of(learner)
+    largest = sorted(range(len(batches)), key=lambda i: sum(map(len, batches[i])), reverse=True)[:_CANDIDATES]
+    moments = [sizes.at_the_end()]
+    for index in largest:
+        batch = MicroBatch.lay_out(batches[index], model.device)
+        moments.append(sizes.backward_begins(batch, kept, wanted, summed=index > 0, again=again))
+    return max(moments, key=lambda moment: moment.total)
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """Bytes that follow from a learner's parameters."""
+
+    learner: Learner
+    optimizer: int
+    """Of the state that is still to come: after a resume it is there already."""
+    gradients: int
+    head: int
+    """Of the gradient of the vocabulary projection, 0 where it does not learn."""
+    largest: int
+    """Of the largest parameter in the precision of its master."""
+
+    @classmethod
+    def of(cls, learner: Learner) -> _Sizes:
+        trained = learner.masters.parameters
+        weight = getattr(learner.model.head.projection, "weight", None)
+        learns = isinstance(weight, Tensor) and weight.requires_grad
+        state = optimizer_bytes(learner.optimizer_spec, trained.values())
+        return cls(
+            learner,
+            max(0, state - optimizer_held(learner)),
+            sum(map(_size, trained.values())),
+            _size(weight) if learns and isinstance(weight, Tensor) else 0,
+            max(map(_size, trained.values())),
+        )
+
+    def backward_begins(
+        self, batch: MicroBatch, kept: Activations, wanted: Wanted, *, summed: bool, again: bool
+    ) -> UpdateMemory:
+        """Everything kept for the backward pass, and the head's gradients on their way."""
+        model = self.learner.model
+        activations = self._activations(batch, kept) + 2 * len(batch.tokens) * _width(model)
+        logits, chunks = _logits(model, len(batch.tokens), wanted)
+        return UpdateMemory(
+            optimizer=self.optimizer if again else 0,
+            gradients=self.gradients if summed else 0,
+            activations=activations,
+            logits=logits + (self.head if chunks > 1 else 0),
+        )
+
+    def at_the_end(self) -> UpdateMemory:
+        """Every gradient, and what adding up the last one takes; or the optimizer at work."""
+        masters = self.learner.masters
+        copies = self.largest + (self.largest // 2 if masters.separate else 0)
+        if self.learner.optimizer_spec.name not in _FUSED:
+            copies = max(copies, _TEMPORARIES * self.largest)
+        return UpdateMemory(optimizer=self.optimizer, gradients=self.gradients, temporaries=copies)
+
+    def _activations(self, batch: MicroBatch, kept: Activations) -> int:
+        model = self.learner.model
+        if model.sharing:
+            tokens, everything = len(batch.forest), kept.forest(batch.forest)
+        else:
+            rows = [stop - start for start, stop in batch.runs]
+            tokens, everything = len(rows) * max(rows), kept.rows(len(rows), max(rows))
+        if not self.learner.layout.gradient_checkpointing:
+            return everything
+        return kept.layer_inputs(tokens) + everything // model.num_layers
+
+
+def optimizer_bytes(spec: OptimizerSpec, parameters: Iterable[Tensor]) -> int:
+    """Bytes of the optimizer's state for these parameters, in their own precision."""
+    shapes = [(tuple(p.shape), p.element_size()) for p in parameters]
+    if spec.name == "adafactor":
+        return sum(_factored(shape) * size for shape, size in shapes)
+    copies = _STATE.get(spec.name, 0) + (spec.momentum > 0)
+    return sum(copies * int(np.prod(shape)) * size for shape, size in shapes)
+
+
+def _factored(shape: tuple[int, ...]) -> int:
+    """Adafactor keeps a row and a column of a matrix's second moments (Shazeer and Stern 2018, arXiv 1804.04235)."""
+    if len(shape) < 2:
+        return int(np.prod(shape))
+    *batch, rows, columns = shape
+    return int(np.prod(batch)) * (rows + columns)
+
+
+def optimizer_held(learner: Learner) -> int:
+    """Bytes of the optimizer's state that are there already."""
+    states: Iterable[Mapping[str, object]] = learner.optimizer.state.values()
+    return sum(_size(value) for state in states for value in state.values() if isinstance(value, Tensor))
+
+
+def _logits(model: LanguageModel, tokens: int, wanted: Wanted) -> tuple[int, int]:
+    """Bytes of the head's chunk of logits in the backward pass, and the number of chunks."""
+    chunk = max(1, CHUNK_ELEMENTS // model.vocab_size)
+    wide = 8 if model.dtype == torch.float64 else 4
+    masks = 0.25 * (("policy_entropy" in wanted.needs) + wanted.restricted) * 4 / wide
+    return int(min(tokens, chunk) * model.vocab_size * wide * (_LOGITS + masks)), -(-tokens // chunk)
+
+
+def _width(model: LanguageModel) -> int:
+    """Bytes of one hidden state."""
+    return int(model.config.hidden_size) * model.dtype.itemsize
+
+
+def _size(tensor: Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+# ---------------------------------------------------------------- which tokens
+
+
+def _nothing(view: TokenView) -> TermValues:
+    raise AssertionError("the term of an estimate is never evaluated")
+
+
+_TERM = Term("estimate", _STREAM, _nothing, needs=frozenset())
+
+
+def _mark(groups: Sequence[Group]) -> None:
+    """Write the stream that says which tokens are trained."""
+    trained = (AuthorKind.MODEL, AuthorKind.DEMONSTRATION)
+    for group in groups:
+        for trace in group.traces:
+            those = np.array([author.kind in trained for author in trace.authors], dtype=bool)
+            for index, node in enumerate(trace.nodes):
+                if len(node):
+                    values = np.where(those[node.authors], 1.0, np.nan)
+                    trace.write(index, _STREAM, values, SignalKind.WEIGHT)

@@ -1,0 +1,42 @@
+"""What memory a process holds and what it can still have. No torch here."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from pathlib import Path
+
+import psutil
+
+_GROUPS = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat", "inactive_file"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        "/sys/fs/cgroup/memory/memory.stat",
+        "total_inactive_file",
+    ),
+)
+"""Where a container's limit, what it uses, and what of that are file pages that can be dropped stand (cgroup 2, 1)."""
+
+
+def held_memory() -> int:
+    """Bytes of memory the process holds, after it has given back what its allocator keeps without using."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
+        if trim is not None:
+            trim(0)
+    return int(psutil.Process().memory_info().rss)
+
+
+def free_memory() -> int:
+    """Bytes of memory that can still be had without swapping, within the limit of a container."""
+    free = int(psutil.virtual_memory().available)
+    for limit, usage, statistics, droppable in _GROUPS:
+        try:
+            most, used = int(Path(limit).read_text()), int(Path(usage).read_text())
+            counted = dict(line.split() for line in Path(statistics).read_text().splitlines())
+        except (OSError, ValueError):  # no such group, or "max": no limit
+            continue
+        free = min(free, max(0, most - used + int(counted.get(droppable, 0))))
+    return free

@@ -1,0 +1,53 @@
+"""What a step's record says besides what the learner reports: rewards, lengths, speed, memory."""
+
+from __future__ import annotations
+
+import resource
+import time
+from typing import Any
+
+import numpy as np
+import psutil
+
+from burnish.traces import Group
+
+
+def measured(groups: list[Group]) -> dict[str, float]:
+    """What the groups say before training: reward, spread, length, truncation, entropy estimate, missing rewards."""
+    members = [m for g in groups for m in g.members]
+    rewards = np.array([m.reward for m in members])
+    if not any(m.verdict is not None for m in members):
+        return {}
+    nodes = [m.trace.nodes[m.leaf] for m in members]
+    there = rewards[~np.isnan(rewards)]
+    per_group = [g.rewards[~np.isnan(g.rewards)] for g in groups]
+    names = dict.fromkeys(n for m in members if m.verdict for n in m.verdict.components)
+    components = {
+        f"reward/{n}": float(
+            np.mean([m.verdict.components[n] for m in members if m.verdict and n in m.verdict.components])
+        )
+        for n in names
+    }
+    return {
+        "reward": float(there.mean()) if len(there) else float("nan"),
+        "reward_missing": float(np.isnan(rewards).sum()),
+        "zero_variance_groups": float(np.mean([len(r) == 0 or np.ptp(r) == 0 for r in per_group])),
+        "length": float(np.mean([len(n) for n in nodes])),
+        "truncated": float(np.mean([n.meta.get("finish") != "stop" for n in nodes])),
+        "sampled_nll": float(-np.concatenate([n.logprobs for n in nodes]).mean()),
+        **components,
+    }
+
+
+def timing(record: dict[str, Any], started: float, collected: float, updated: float) -> dict[str, float]:
+    """Seconds, tokens per second (sampled and trained tokens over collecting and updating), the process's memory."""
+    tokens = record.get("sampled_tokens", 0) + record.get("trained_tokens", 0.0)
+    return {
+        "timing/seconds": updated - started,
+        "timing/collect_seconds": collected - started,
+        "timing/update_seconds": updated - collected,
+        "timing/evaluate_seconds": time.perf_counter() - updated,
+        "timing/tokens_per_second": tokens / max(updated - started, 1e-9),
+        "timing/rss_bytes": float(psutil.Process().memory_info().rss),
+        "timing/peak_rss_bytes": float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024),
+    }

@@ -1,0 +1,1 @@
+"""Merging: one model made of the weights of several."""

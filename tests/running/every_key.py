@@ -1,0 +1,231 @@
+"""What each key of a recipe should change: the table of tests/running/test_every_key.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from burnish.methods.registry import METHODS
+
+NUMERIC = {"kind": "numeric", "tolerance": 0.5}
+HELD = {"data": {"path": "@held.jsonl"}, "max_tokens": 3, "correct": {"tolerance": 0.5}}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Another value of a key, and what must come out otherwise: something that was seen, or the error it must give.
+
+    "@name" in a value is a file of the scene. `given` are keys that both runs have, without which this one means
+    nothing. `where` are the methods to try it with: one is enough where the same code runs for each.
+    """
+
+    value: Any
+    sees: str = ""
+    given: dict[str, Any] = field(default_factory=dict)
+    fails: str = ""
+    where: tuple[str, ...] = tuple(METHODS)
+
+
+def fails(value: Any, message: str, **options: Any) -> Entry:
+    """The value must be refused."""
+    return Entry(value, fails=message, **options)
+
+
+def grpo(value: Any, sees: str, **given: Any) -> Entry:
+    """A key that methods with samples have; `__` in the names of `given` is the dot."""
+    return Entry(value, sees, _dotted(given))
+
+
+def both(value: Any, sees: str, **given: Any) -> Entry:
+    """A key that every method has."""
+    return Entry(value, sees, _dotted(given))
+
+
+def _dotted(given: dict[str, Any]) -> dict[str, Any]:
+    return {key.replace("__", "."): value for key, value in given.items()}
+
+
+def reward(function: str) -> dict[str, Any]:
+    """`given` with another function of the scene as the reward."""
+    return {"rewards": {"rewards": [{"kind": "function", "function": f"@rewards.py:{function}"}]}}
+
+
+def numeric(**keys: Any) -> dict[str, Any]:
+    """`given` with a numeric reward."""
+    return {"rewards": {"rewards": [{**NUMERIC, **keys}]}}
+
+
+def family(**keys: Any) -> dict[str, Any]:
+    """`given` with a generated family in place of the file."""
+    return {"data": {"family": {"kind": "arithmetic", "count": 20, **keys}}}
+
+
+def tracked(value: Any, kind: str) -> Entry:
+    """A key of a tracker of that kind."""
+    return Entry(value, "trackers", {"trackers": [{"kind": kind}]}, where=("sft",))
+
+
+ADAPTED = {"model__adapter": {"rank": 4}}
+
+COMMON: dict[str, Entry] = {
+    "method": fails("@", "rewards"),  # the other method: tried with each
+    "seed": both(1, "weights"),
+    "steps": both(3, "weights"),
+    "prompts_per_step": both(3, "weights"),
+    "model.path": both("@other", "weights"),
+    "model.dtype": both("float64", "weights"),
+    "model.device": fails("cuda:99", "device 'cuda:99' is not there"),
+    "model.template": both("@template.jinja", "traces"),
+    "model.adapter.rank": both(2, "weights", **ADAPTED),
+    "model.adapter.alpha": both(5, "weights", **ADAPTED),
+    "model.adapter.dropout": fails(0.5, "dropout is always off"),
+    "model.adapter.targets": both(["c_attn"], "weights", **ADAPTED),
+    "model.adapter.rslora": both(True, "weights", **ADAPTED),
+    "model.adapter.path": both("@adapter", "weights", model__adapter={}),
+    "data.path": both("@more.jsonl", "weights"),
+    "data.family.kind": fails("geometry", "given 'geometry'", given=family()),
+    "data.family.operations": both(["*"], "traces", **family()),
+    "data.family.digits": both([3], "traces", **family()),
+    "data.family.count": both(7, "traces", **family()),
+    "data.family.split": both("heldout", "traces", **family()),
+    "data.family.negative": both(True, "traces", **family(operations=["-"])),
+    "data.family.question": both("{a} {op} {b} is", "traces", **family()),
+    "data.style": both("text", "traces", model__template="plain", **family()),
+    "data.system": both("be brief", "traces"),
+    "data.seed": both(5, "traces", data__shuffle=True),
+    "data.prompt": both("question", "traces"),
+    "data.answer": both("other", "traces"),
+    "data.messages": both("asked", "traces"),
+    "data.completion": both("reply", "weights"),
+    "data.template": both("{question}?", "traces"),
+    "data.limit": both(3, "traces"),
+    "data.shuffle": both(True, "traces"),
+    "optimizer.name": both("adagrad", "weights"),
+    "optimizer.lr": both(2e-2, "weights"),
+    "optimizer.betas": both([0.5, 0.9], "weights"),
+    "optimizer.eps": both(1e-3, "weights"),
+    "optimizer.weight_decay": both(0.5, "weights"),
+    "optimizer.momentum": both(0.5, "weights", optimizer__name="sgd"),
+    "optimizer.clip_norm": both(1e-3, "weights", optimizer__name="sgd"),
+    "optimizer.schedule": both("cosine", "weights"),
+    "optimizer.warmup_steps": both(2, "weights", steps=3),
+    "optimizer.decay_steps": both(3, "weights", optimizer__schedule="linear"),
+    "optimizer.final_ratio": both(0.5, "weights", optimizer__schedule="linear"),
+    "learner.micro_batch_tokens": both(30, "layout"),
+    "learner.share_prefixes": both(False, "layout"),
+    "learner.packing": both(False, "layout"),
+    "learner.gradient_checkpointing": both(True, "forwards"),
+    "learner.optimizer_steps": both(2, "weights"),
+    "evaluation.every": both(1, "evaluations", evaluation=HELD),
+    "traces_every": both(1, "traces", steps=3),
+    "deterministic": both(True, "torch"),
+    "checkpoint_every": both(1, "files"),
+    "keep_checkpoints": both(1, "files", steps=3, checkpoint_every=1),
+    "guards.stall_seconds": Entry(0.1, "files", {"steps": 1, **reward("stall")}, where=("grpo",)),
+    "trackers[].kind": tracked("trackio", "tensorboard"),
+    "trackers[].project": tracked("mine", "wandb"),
+    "trackers[].name": tracked("mine", "wandb"),
+    "trackers[].entity": tracked("us", "wandb"),
+    "trackers[].mode": tracked("offline", "wandb"),
+    "threads": Entry(2, "torch", where=("sft",)),
+}  # fmt: skip
+
+
+def evaluated(value: Any, sees: str = "evaluations", **given: Any) -> Entry:
+    """A key of the evaluation, which is the same code for every method."""
+    return Entry(value, sees, {"evaluation": HELD, **_dotted(given)}, where=("sft",))
+
+
+def refused(value: Any, message: str, **given: Any) -> Entry:
+    """A value of a key of the evaluation that must be refused."""
+    return Entry(value, "", {"evaluation": HELD, **given}, fails=message, where=("sft",))
+
+
+def held_family(**keys: Any) -> dict[str, Any]:
+    """`given` with an evaluation on a generated family."""
+    return {"evaluation": {**HELD, **family(split="heldout", **keys)}}
+
+
+EVALUATION: dict[str, Entry] = {
+    "data.path": evaluated("@kept.jsonl"),
+    "data.family.kind": refused("geometry", "given 'geometry'", **held_family()),
+    "data.family.operations": evaluated(["*"], **held_family()),
+    "data.family.digits": evaluated([3], **held_family()),
+    "data.family.count": evaluated(7, **held_family()),
+    "data.family.split": evaluated("train", **held_family()),
+    "data.family.negative": evaluated(True, **held_family(operations=["-"])),
+    "data.family.question": evaluated("{a} {op} {b} is", **held_family()),
+    "data.style": evaluated("text", model__template="plain", **held_family()),
+    "data.system": evaluated("be brief"),
+    "data.seed": evaluated(5, evaluation__data__shuffle=True),
+    "data.prompt": evaluated("question"),
+    "data.answer": evaluated("other"),
+    "data.messages": evaluated("asked"),
+    "data.completion": refused("reply", "answers are compared with `correct.column`"),
+    "data.template": evaluated("{question}?"),
+    "data.limit": evaluated(3),
+    "data.shuffle": evaluated(True),
+    "correct.weight": refused(2, "correct.weight: only for rewards"),
+    "correct.name": refused("mine", "correct.name: only for rewards"),
+    "correct.kind": refused("format", "given 'format'"),
+    "correct.column": evaluated("other"),
+    "correct.mode": evaluated("exact"),
+    "correct.tolerance": evaluated(10, evaluation__correct__column="other"),
+    "correct.fractions": evaluated(True),
+    "max_tokens": evaluated(2),
+    "concurrency": evaluated(1, "asked"),
+}
+
+SFT: dict[str, Entry] = {
+    "data.messages": both("talk", "traces"),
+    "data.answer": fails("other", "it is for whoever judges samples; sft does not use it"),
+    "learner.share_prefixes": fails(False, "each demonstration is a sequence of its own"),
+    "options.reduction": both("sequence_mean", "weights"),
+}
+
+GRPO: dict[str, Entry] = {
+    "deterministic": grpo(True, "engine"),
+    "data.completion": fails("reply", "data.completion is for demonstrations"),
+    "guards.silent_steps": grpo(1, "outcome", **reward("none")),
+    "guards.truncated_share": grpo(0.01, "outcome", guards__truncated_steps=1),
+    "guards.truncated_steps": grpo(1, "outcome", guards__truncated_share=0.01),
+    "guards.discarded_share": grpo(0.01, "outcome", guards__discarded_steps=1, **reward("some")),
+    "guards.discarded_steps": grpo(1, "outcome", guards__discarded_share=0.01, **reward("some")),
+    "guards.entropy_floor": grpo(1e9, "outcome", guards__entropy_steps=1),
+    "guards.entropy_steps": grpo(1, "outcome", guards__entropy_floor=1e9),
+    "guards.zero_variance_steps": grpo(1, "outcome", **reward("same")),
+    "samples_per_prompt": grpo(3, "weights"),
+    "sampling.max_tokens": grpo(3, "traces"),
+    "sampling.temperature": grpo(0.5, "traces"),
+    "sampling.top_k": grpo(2, "traces"),
+    "sampling.top_p": grpo(0.5, "traces"),
+    "sampling.min_p": grpo(0.5, "traces"),
+    "rewards.rewards[].weight": grpo(2, "weights"),
+    "rewards.rewards[].name": grpo("mine", "metrics"),
+    "rewards.rewards[].kind": grpo("format", "metrics", rewards={"rewards": [{"kind": "numeric"}]}),
+    "rewards.rewards[].column": grpo("other", "metrics", **numeric()),
+    "rewards.rewards[].mode": grpo("exact", "metrics", **numeric()),
+    "rewards.rewards[].tolerance": grpo(50, "metrics", **numeric()),
+    "rewards.rewards[].fractions": grpo(True, "metrics", **numeric()),
+    "rewards.rewards[].function": grpo("@rewards.py:short", "weights"),
+    "rewards.rewards[].time_limit": grpo(0.05, "outcome", **reward("slow")),
+    "rewards.concurrency": grpo(1, "metrics", **reward("crowd")),
+    "engine_rows": grpo(3, "decoded"),
+    "options.advantage": grpo("grpo", "weights"),
+    "options.reduction": grpo("sequence_mean", "weights"),
+    "options.constant": grpo(7, "weights", options={"reduction": "constant", "constant": 3}),
+    "options.clip_low": grpo(0.0, "weights", options__passes=3),
+    "options.clip_high": grpo(0.0, "weights", options__passes=3),
+    "options.old": grpo("learner", "traces"),
+    "options.passes": grpo(2, "weights"),
+    "options.kl": grpo(5, "weights"),
+    "options.kl_estimator": grpo("k2", "weights", options__kl=5),
+    "options.entropy": grpo(0.5, "weights"),
+    "options.drop_zero_variance": grpo(True, "weights", prompts_per_step=3, **reward("flat")),
+    "options.mask_truncated": grpo(True, "weights"),
+}
+
+TABLE: dict[str, dict[str, Entry]] = {
+    method: COMMON | {f"evaluation.{key}": entry for key, entry in EVALUATION.items()} | own
+    for method, own in (("sft", SFT), ("grpo", GRPO))
+}
