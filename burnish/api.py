@@ -211,15 +211,20 @@ def _conclude(run: Run, held_out: HeldOut | None, seconds: float) -> RunResult:
     with directory.writing("report.html"):
         report = write_report(directory.path)
     run.progress.phase("saving", 1, 1)
-    if not parts.learner.steps_taken:
-        raise RunError(
-            f"no optimizer step was taken in {recipe.steps} steps: no token had a weight to train on. Look at the "
-            "rewards (missing ones, equal ones), at truncation and at what is masked: " + str(report)
-        )
+    _check_trained(summary, report)
     for line in [*conclusion(evaluations, recipe.seed), *parts.ledger.lines(), f"report: {report}"]:
         run.progress.message(line)
     run.progress.finish({**summary, "report": str(report)})
     return RunResult(directory.path, summary, evaluations)
+
+
+def _check_trained(summary: dict[str, Any], report: Path) -> None:
+    """Raise RunError for a run that came to its end without having trained anything."""
+    if not summary["optimizer_steps"]:
+        raise RunError(
+            f"no optimizer step was taken in {summary['steps']} steps: no token had a weight to train on. Look at the "
+            f"rewards (missing ones, equal ones), at truncation and at what is masked: {report}"
+        )
 
 
 def _finished(directory: RunDirectory, progress: Progress) -> RunResult:
@@ -229,4 +234,5 @@ def _finished(directory: RunDirectory, progress: Progress) -> RunResult:
         write_report(path)
     progress.message(f"{path} is a finished run: there is nothing to resume")
     summary = json.loads((path / "summary.json").read_text("utf-8"))
+    _check_trained(summary, path / "report.html")
     return RunResult(path, summary, [Evaluation.load(file) for file in sorted((path / "evaluations").glob("*.json"))])

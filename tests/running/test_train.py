@@ -208,6 +208,8 @@ def test_a_run_in_which_nothing_could_be_trained_fails_and_says_where_to_look(mo
 
     with pytest.raises(RunError, match="no optimizer step was taken in 2 steps"):
         train(grpo(model), out=tmp_path / "run", reward=none)
+    with pytest.raises(RunError, match="no optimizer step was taken in 2 steps"):
+        train(grpo(model), out=tmp_path / "run", reward=none, resume=True)  # it is over, and it is still a failure
     assert [r["trained_tokens"] for r in metrics(tmp_path / "run")] == [0, 0]
 
 

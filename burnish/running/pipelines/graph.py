@@ -125,7 +125,7 @@ def _seeded(declared: Declared, seed: int | None, iteration: int) -> NodeSpec | 
     if declared.seeded or "seed" not in type(spec).model_fields:
         return spec
     first = seed if seed is not None else spec.seed if isinstance(spec, Recipe) else 0
-    return spec.model_copy(update={"seed": first})
+    return spec.model_copy(update={"seed": first if declared.kind == "evaluate" else first + iteration - 1})
 
 
 def references(spec: NodeSpec | Recipe) -> Iterator[tuple[KeyPath, str, Made]]:
