@@ -73,6 +73,7 @@ def _write(model: LanguageModel, network: Any, tensors: dict[str, Tensor], aside
         network.save_pretrained(aside, state_dict=tensors, save_embedding_layers=False)
         network.get_base_model().generation_config.save_pretrained(aside)
         (aside / "README.md").unlink(missing_ok=True)  # peft's form with nothing filled in
+        _sort_sets(aside / "adapter_config.json")
     else:
         stored = next(t.dtype for t in tensors.values() if t.is_floating_point())
         network.save_pretrained(aside, state_dict=tensors)
@@ -143,6 +144,15 @@ def check_space(target: Path, needed: int) -> None:
     free = shutil.disk_usage(place).free
     if needed > free:
         raise RunError(f"saving to {target} needs {needed / 1e9:.2f} GB, and {place} has {free / 1e9:.2f} GB free")
+
+
+def _sort_sets(config: Path) -> None:
+    """Names that peft keeps in sets come out in another order in every process; equal adapters get equal files."""
+    settings = json.loads(config.read_text("utf-8"))
+    for key in ("target_modules", "modules_to_save", "exclude_modules"):
+        if isinstance(settings.get(key), list):
+            settings[key] = sorted(settings[key])
+    config.write_text(json.dumps(settings, indent=2, sort_keys=True) + "\n", "utf-8")
 
 
 def _note_dtype(config: Path, dtype: torch.dtype) -> None:

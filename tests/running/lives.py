@@ -100,5 +100,6 @@ def _without_times(value: Any) -> Any:
 def assert_same(one: Path, other: Path) -> None:
     """Both runs left the same evidence; the first difference is named."""
     a, b = evidence(one), evidence(other)
-    assert sorted(a.keys() ^ b.keys()) == []
-    assert [name for name in a if a[name] != b[name]] == []
+    unlike = sorted(a.keys() ^ b.keys()) or [name for name in a if a[name] != b[name]]
+    if unlike:  # a helper's assert is not explained by pytest
+        raise AssertionError(f"{one.name} and {other.name} differ in {unlike}")
