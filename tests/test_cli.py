@@ -94,6 +94,8 @@ def test_the_commands_that_need_no_model_import_no_torch() -> None:
         (["train", "nothere.yaml"], "nothere.yaml: no such file"),
         (["train", RECIPE, "sample_per_prompt=3"], "did you mean samples_per_prompt?"),
         (["train", RECIPE, "optimizer.lr=fast"], "optimizer.lr: given 'fast'; it takes number"),
+        (["config"], "config: a recipe is missing, such as"),
+        (["config", RECIPE, "--schema"], "--schema is the same for every recipe; give it alone"),
         (["config", RECIPE, "method=grop"], "there is no method 'grop'; did you mean 'grpo'?"),
         (["methods", "--have", "verifer"], "did you mean 'verifier'?"),
         (["explain", "grop"], "there is no method 'grop'; did you mean 'grpo'?"),
@@ -161,6 +163,11 @@ def test_config_prints_a_file_that_loads_again(tmp_path: Path, capsys: pytest.Ca
     assert "lr: 0.0001" in text and "seed: 3" in text and "#" not in text
     (tmp_path / "again.yaml").write_text(status(capsys, "config", RECIPE, *changes)[1])
     assert status(capsys, "config", str(tmp_path / "again.yaml"), "--plain") == (0, text, "")
+
+
+def test_config_prints_one_schema_for_every_recipe(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text, _ = status(capsys, "config", "--schema")
+    assert code == 0 and json.loads(text)["properties"]["method"]["enum"] == list(METHODS)
 
 
 def test_methods_are_listed_and_chosen_by_what_one_has(capsys: pytest.CaptureFixture[str]) -> None:
@@ -330,7 +337,7 @@ def _shown_commands() -> list[str]:
 @pytest.mark.parametrize("line", _shown_commands())
 def test_every_command_in_the_documents_exists_with_its_options(line: str) -> None:
     words = shlex.split(line, comments=True)[1:]
-    command = " ".join(words[: 2 if words[0] == "data" else 1])
+    command = " ".join(words[: 2 if words[0] in ("data", "pipeline") else 1])
     help_text = CliRunner().invoke(app, [*command.split(), "--help"])
     assert help_text.exit_code == 0, line
     for option in (word.partition("=")[0] for word in words if word.startswith("-")):

@@ -6,20 +6,21 @@ torch before a command needs it.
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
-from burnish.cli import knowledge, models, pipelines, runs
+from burnish.cli import environments, knowledge, models, pipelines, runs
 from burnish.cli.app import app, printable
 from burnish.errors import BurnishError, notes_told
 from burnish.running.output import results_apart
 
-__all__ = ["app", "knowledge", "main", "models", "pipelines", "runs"]
+__all__ = ["app", "environments", "knowledge", "main", "models", "pipelines", "runs"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -31,16 +32,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with notes_told(_note), results_apart() if "--json" in words else nullcontext():
             app(args=words, prog_name="burnish")
     except OSError as error:
-        sys.stdout.flush()
-        print(f"burnish: {printable(str(error))}: the file system refused; is the disk full?", file=sys.stderr)
-        sys.exit(1)
+        advice = _REFUSALS.get(error.errno or 0, "the file system refused; is the disk full?")
+        _end(f"{error}: {advice}", 2 if error.errno == errno.ENAMETOOLONG else 1)
+    except MemoryError as error:
+        _end(f"out of memory ({error or 'no more to be had'}): ask for less at a time", 1)
     except BurnishError as error:
-        sys.stdout.flush()
-        print(f"burnish: {printable(str(error))}", file=sys.stderr)
-        sys.exit(error.exit_status)
+        _end(str(error), error.exit_status)
     except KeyboardInterrupt:
         print("burnish: interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+_REFUSALS = {
+    errno.ENAMETOOLONG: "give a shorter path",
+    errno.EACCES: "this user may not do that; choose another place, or change its permissions",
+    errno.EPERM: "this user may not do that; choose another place, or change its permissions",
+    errno.EROFS: "nothing can be written there; choose another place",
+    errno.ENOTDIR: "a part of the path is a file; choose another place",
+    errno.EISDIR: "that is a folder; give a file",
+    errno.ENOENT: "there is no such place",
+}
+"""What to do about errors of the file system that no part of the program has explained."""
+
+
+def _end(text: str, status: int) -> NoReturn:
+    sys.stdout.flush()
+    print(f"burnish: {printable(text)}", file=sys.stderr)
+    sys.exit(status)
 
 
 def _note(text: str) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from burnish.cli import completion
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 RUNNING, LOOKING, MODELS, KNOWLEDGE = "Running", "Looking at runs and data", "Models", "What there is"
 """Headings of `burnish --help`, in order: what a command gives as its `rich_help_panel`."""
@@ -118,3 +121,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="print JSON, for programs; 
 def printable(text: str) -> str:
     """`text` with every character that could move the cursor or hide others written as its escape."""
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
+def wide_console() -> Console:
+    """A terminal as wide as it is, and never so narrow that a key is cut; wide where nobody looks at it directly."""
+    from rich.console import Console
+
+    console = Console()
+    return Console(width=max(console.width, 120 if console.is_terminal else 200))

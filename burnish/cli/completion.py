@@ -62,7 +62,7 @@ def recipe_keys(ctx: Any, incomplete: str) -> list[Offer]:
     """Keys of the method of the recipe that stands before, and the values that a key takes."""
     from burnish.methods.registry import METHODS
 
-    chosen = _method(ctx.params.get("recipe"), ctx.params.get("overrides") or ())
+    chosen = _method(ctx.params.get("recipe"), _typed(ctx))
     return list(_keys(METHODS[chosen].recipe, ctx, incomplete)) if chosen in METHODS else []
 
 
@@ -78,6 +78,21 @@ def data_keys(ctx: Any, incomplete: str) -> list[Offer]:
     from burnish.tasks.spec import DataSpec
 
     return list(_keys(DataSpec, ctx, incomplete))
+
+
+def _typed(ctx: Any) -> list[str]:
+    """The overrides before the word that is completed.
+
+    bash takes an equals sign for a word of its own, so `a=1` comes in three and `a=` in two; where the equals sign is
+    itself the word that is completed, only `a` comes.
+    """
+    joined: list[str] = []
+    for word in map(str, ctx.params.get("overrides") or ()):
+        if joined and (word == "=" or joined[-1].endswith("=")):
+            joined[-1] += word
+        else:
+            joined.append(word)
+    return joined
 
 
 def _method(recipe: Any, overrides: Iterable[str]) -> str:
@@ -98,12 +113,11 @@ def _keys(spec: Any, ctx: Any, incomplete: str) -> Iterator[Offer]:
     from burnish.running.keys import documented_keys
 
     known = {key.key: key for key in documented_keys(spec) if "[]" not in key.key and key.type != "keys"}
-    before = [str(word) for word in ctx.params.get("overrides") or ()]
     name, equals, typed = incomplete.partition("=")
-    # bash takes the equals sign for a word of its own, and where it is the last one it does not get here
-    split = before[:-1] if before[-1:] == ["="] else before if not incomplete else []
-    if split and split[-1] in known:
-        yield from (value for value in _values(spec, split[-1], known) if value.startswith(incomplete))
+    last = (_typed(ctx) or [""])[-1]
+    if last.endswith("=") or (last in known and not incomplete):  # the value alone is asked for
+        name = last.removesuffix("=")
+        yield from (value for value in _values(spec, name, known) if value.startswith(incomplete))
     elif equals:
         yield from (f"{name}={value}" for value in _values(spec, name, known) if value.startswith(typed))
     else:

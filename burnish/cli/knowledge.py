@@ -6,10 +6,9 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from burnish.cli import completion
-from burnish.cli.app import KNOWLEDGE, app, examples
+from burnish.cli.app import KNOWLEDGE, app, examples, wide_console
 
 
 @app.command(
@@ -30,13 +29,13 @@ def methods(
     from burnish.errors import InputError
     from burnish.running.catalogue import list_methods
 
-    held = None if have is None else [word.strip() for word in have.split(",") if word.strip()]
+    held = None if have is None else [word.strip() for word in have.split(",")]
     try:
         found = list_methods(held)
     except InputError as error:
         raise InputError(f"--have: {error}") from None
     if found:
-        _console().print(found.table())
+        wide_console().print(found.table())
     else:
         print(f"No method learns from {have} yet.")
 
@@ -64,10 +63,4 @@ def explain(
         print(json.dumps(found.schema, indent=1))
         return
     print(found.heading() + "\n")
-    _console().print(found.table())
-
-
-def _console() -> Console:
-    """A terminal as wide as it is, and never so narrow that a key is cut; wide where nobody looks at it directly."""
-    console = Console()
-    return Console(width=max(console.width, 120 if console.is_terminal else 200))
+    wide_console().print(found.table())

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from burnish.cli import completion
 from burnish.cli.app import (
@@ -28,6 +27,7 @@ from burnish.cli.app import (
     examples,
     printable,
 )  # fmt: skip
+from burnish.errors import InputError
 from burnish.running.output import results
 
 
@@ -156,10 +156,14 @@ def evaluate(
     Every task is answered once, greedily. Right answers and answers in the right form are counted apart, with 95 %
     intervals.
     """
+    from rich.console import Console
+
     from burnish.running.data import evaluation_spec
     from burnish.running.progress import make_progress
 
     evaluation_spec(data, overrides or ())  # a misspelt key is told before torch is imported
+    if save is not None and (save.is_dir() or not save.parent.is_dir()):
+        raise InputError(f"--save: {save} is a folder, or lies in none; give a file in a folder that exists")
     from burnish.studies.single import evaluate_by_name
 
     # progress goes to stderr, so that the result alone is on stdout

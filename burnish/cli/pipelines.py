@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
 
 from burnish.cli import completion
-from burnish.cli.app import RUNNING, AsJson, app, examples
+from burnish.cli.app import RUNNING, AsJson, app, examples, wide_console
 from burnish.running.output import results
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 pipeline_app = typer.Typer(
     help="Several steps of work as one file: train, sample, judge, filter, merge, evaluate.\n\n"
@@ -68,18 +68,23 @@ def run(
         nodes = {n.id: {"status": n.status, "artefact": str(n.artefact.path), "result": n.result} for n in done.nodes}
         print(json.dumps({"event": "result", "out": str(done.out), "nodes": nodes}), file=results())
         return
+    from rich.table import Column, Table
+
     table = Table(
         Column("node", no_wrap=True), "kind", "", "result", Column("artefact", overflow="fold"), show_edge=False
     )
     for node in done.nodes:
         _row(table, node.id, node.kind, node.status, figures(node.result), node.artefact.path)
-    _console().print(table)
+    wide_console().print(table)
     print(f"pipeline: {done.out}")
 
 
 @pipeline_app.command(epilog=examples("burnish pipeline show recipes/pipelines/sft-grpo.yaml grpo.steps=20"))
 def show(file: _File, changes: _Changes = None, out: _Out = None, as_json: AsJson = False) -> None:
-    """Show the nodes of a pipeline, what each takes, what is done, and what would run and why."""
+    """Show the nodes of a pipeline, and what would run.
+
+    For each node: what it takes, whether it is done, and why it would run. Nothing is run.
+    """
     from burnish.pipelines import show_pipeline
 
     _, steps = show_pipeline(file, out=out, overrides=changes or ())
@@ -91,10 +96,12 @@ def show(file: _File, changes: _Changes = None, out: _Out = None, as_json: AsJso
         ]
         print(json.dumps(nodes, indent=1), file=results())
         return
+    from rich.table import Column, Table
+
     table = Table(Column("node", no_wrap=True), "kind", "takes", "state", "why", show_edge=False)
     for s in steps:
         _row(table, s.node.id, s.node.kind, takes[s.node.id], s.state, s.why)
-    _console().print(table)
+    wide_console().print(table)
 
 
 def figures(result: Mapping[str, Any]) -> str:
@@ -110,10 +117,6 @@ def figures(result: Mapping[str, Any]) -> str:
 
 
 def _row(table: Table, *cells: object) -> None:
+    from rich.text import Text
+
     table.add_row(*(Text(str(cell)) for cell in cells))  # no markup: a name may hold brackets
-
-
-def _console() -> Console:
-    """A terminal as wide as it is; wide where nobody looks at it directly."""
-    console = Console()
-    return Console(width=max(console.width, 120 if console.is_terminal else 200))

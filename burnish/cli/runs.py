@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from burnish.cli import completion
 from burnish.cli.app import (
@@ -61,6 +60,8 @@ def train(
     The directory holds the configuration, metrics, traces, checkpoints, the trained model in final/, and report.html.
     Ctrl-C finishes the step and saves; a second one stops at once.
     """
+    from rich.console import Console
+
     from burnish.running.config import load_recipe
     from burnish.running.progress import make_progress
 
@@ -171,6 +172,8 @@ def show(
 
     Each token has its author, role, log-probability and signals; the column mask names what trains it.
     """
+    from rich.console import Console
+
     from burnish.view.show import show as look
 
     look(place, group=group, limit=limit, tokenizer=tokenizer).print(Console())

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
+from torch.overrides import TorchFunctionMode
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from burnish.models.forest import Forest
@@ -47,11 +49,11 @@ class _Attention:
                 (self.heads, self.key_size), (self.kv_heads, self.key_size), (self.kv_heads, self.value_size)
             )
         )  # fmt: skip
-        with torch.enable_grad(), _watching(()) as kept:
-            # held to the end: what it refers to must live for its bytes to be counted once
-            out = forest.attend(0, query, key, value, scaling=self.scaling, window=self.window, softcap=self.softcap)
-        del out
-        return sum(kept.values())
+        with _Watch() as watch:
+            watch.alive = forest.attend(
+                0, query, key, value, scaling=self.scaling, window=self.window, softcap=self.softcap
+            )
+        return sum(watch.kept.values())
 
 
 class _Noted:
@@ -87,7 +89,9 @@ class Activations:
     """Bytes of a token outside attention; on a GPU, and where attention does not go through our interface, of all."""
     per_pair: float
     """Bytes of a pair of tokens of one row, where attention does not go through our interface."""
-    attention: Counter[_Attention]
+    passing: float
+    """Bytes of a token that a forward pass makes and gives back before it ends."""
+    attention: Counter[_Attention] = field(default_factory=Counter)
     """How many layers there are of each kind; empty where all of attention is in `per_token` and `per_pair`."""
 
     @classmethod
@@ -95,20 +99,19 @@ class Activations:
         """Watch a forward pass of a few tokens. Leaves no gradient and changes nothing."""
         length = min(_PROBE, model.context_length or _PROBE)
         if not model.sharing:
-            half = length // 2
-            long, short = (_rows_kept(model, n) for n in (length, half))
-            per_pair = max(0.0, (long / length - short / half) / (length - half))
-            return cls(model, long / length - per_pair * length, per_pair, Counter())
-        forest = _line(model, length)
+            (long, made), (short, _) = (_row(model, n) for n in (length, length // 2))
+            per_pair = max(0.0, (long / length - short / (length // 2)) / (length - length // 2))
+            return cls(model, long / length - per_pair * length, per_pair, max(0.0, made - long) / length)
+        tokens = torch.arange(length, device=model.device) % model.vocab_size
+        forest = Forest.build([tokens], [-1], device=model.device)
         layout = _Noted(forest)
-        with _every_layer_kept(model), torch.enable_grad(), _watching(_own(model)) as kept:
-            out = model.hidden(forest.tokens, forest.positions, layout)
-        del out
-        total = sum(kept.values())
+        with _every_layer_kept(model), _Watch(_own(model)) as watch:
+            watch.alive = model.hidden(forest.tokens, forest.positions, layout)
+        kept, passing = sum(watch.kept.values()), max(0, watch.made - sum(watch.kept.values())) / length
         if model.device.type != "cpu":
-            return cls(model, total / length, 0.0, Counter())
+            return cls(model, kept / length, 0.0, passing)
         attention = sum(layers * kind.kept(forest) for kind, layers in layout.seen.items())
-        return cls(model, (total - attention) / length, 0.0, layout.seen)
+        return cls(model, (kept - attention) / length, 0.0, passing, layout.seen)
 
     def forest(self, forest: Forest) -> int:
         """Bytes that a forward pass over a forest keeps, no layer recomputed."""
@@ -125,17 +128,12 @@ class Activations:
         return self.model.num_layers * tokens * width
 
 
-def _line(model: LanguageModel, length: int) -> Forest:
-    tokens = torch.arange(length, device=model.device) % model.vocab_size
-    return Forest.build([tokens], [-1], device=model.device)
-
-
-def _rows_kept(model: LanguageModel, length: int) -> int:
+def _row(model: LanguageModel, length: int) -> tuple[int, int]:
+    """Bytes kept and bytes made in a forward pass over one row."""
     row = torch.arange(length, device=model.device) % model.vocab_size
-    with _every_layer_kept(model), torch.enable_grad(), _watching(_own(model)) as kept:
-        out = model.hidden_rows([row])
-    del out
-    return sum(kept.values())
+    with _every_layer_kept(model), _Watch(_own(model)) as watch:
+        watch.alive = model.hidden_rows([row])
+    return sum(watch.kept.values()), watch.made
 
 
 def _own(model: LanguageModel) -> Iterator[Tensor]:
@@ -143,23 +141,55 @@ def _own(model: LanguageModel) -> Iterator[Tensor]:
     yield from model.network.buffers()
 
 
-@contextmanager
-def _watching(known: Iterable[Tensor]) -> Iterator[dict[int, int]]:
-    """Bytes by address of the storages that autograd keeps in the block, but for those of `known` tensors.
+class _Watch(TorchFunctionMode):
+    """A context with gradients on that notes which storages autograd keeps and how many bytes are made in all.
 
-    Whatever is kept must stay alive until the block ends: an address could be given out twice.
+    What is computed must stay alive until the context ends, in `alive`: an address could be given out twice.
     """
-    given = {tensor.untyped_storage().data_ptr() for tensor in known}
-    kept: dict[int, int] = {}
 
-    def note(tensor: Tensor) -> Tensor:
+    def __init__(self, known: Iterable[Tensor] = ()) -> None:
+        super().__init__()
+        self.kept: dict[int, int] = {}
+        """Bytes by address of the kept storages that are not those of `known` tensors."""
+        self.made = 0
+        self.alive: Any = None
+        self._known = {tensor.untyped_storage().data_ptr() for tensor in known}
+        self._contexts = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._contexts.enter_context(torch.enable_grad())
+        self._contexts.enter_context(saved_tensors_hooks(self._note, lambda tensor: tensor))
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self._contexts.close()
+        self.alive = None
+
+    def _note(self, tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in given:
-            kept[storage.data_ptr()] = storage.nbytes()
+        if storage.data_ptr() not in self._known:
+            self.kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    with saved_tensors_hooks(note, lambda tensor: tensor):
-        yield kept
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        given = {t.untyped_storage().data_ptr() for t in _tensors((args, kwargs))}
+        made = {s.data_ptr(): s.nbytes() for t in _tensors(result) for s in [t.untyped_storage()]}
+        self.made += sum(size for place, size in made.items() if place not in given)
+        return result
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """Every tensor in nested sequences and mappings."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for entry in value:
+            yield from _tensors(entry)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
 
 
 @contextmanager

@@ -69,12 +69,17 @@ def load_tokenizer(path: str, *, template: str = "auto") -> PreTrainedTokenizerB
         tokenizer: Any = _tokenizer_class(Path(source)).from_pretrained(source, trust_remote_code=False)
     except _TRANSFORMERS_ERRORS as error:
         raise _explained(source, "tokenizer", error) from error
+    # the engine refuses a prompt that is too long, and says so; transformers would warn of one whatever becomes of it
+    tokenizer.deprecation_warnings["sequence-length-is-longer-than-the-specified-maximum"] = True
     if template == "plain":
         tokenizer.chat_template = None
     elif template != "auto":
         if not Path(template).is_file():
             raise InputError(f"model.template: no file {template}; write auto, plain, or the path of a Jinja template")
-        tokenizer.chat_template = Path(template).read_text("utf-8")
+        try:
+            tokenizer.chat_template = Path(template).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"model.template: {template} cannot be read as UTF-8 text ({error})") from None
     return tokenizer
 
 

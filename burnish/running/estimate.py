@@ -27,8 +27,6 @@ Moment = Literal["the update", "sampling"]
 _LATER = 64 << 20
 """What a process loads and sets up during its first steps beside tensors: modules that are imported when first used,
 work space of kernels. Measured on the nursery model, whose tensors are small."""
-_UNUSED = 0.1
-"""Of what is taken and given back in a step, the share that the allocator holds on top without using it (measured)."""
 _SHOWN = 0.01
 """Parts below this share of the peak are left out of the line."""
 
@@ -112,9 +110,9 @@ def estimate(parts: Parts) -> MemoryEstimate:
     moments: dict[Moment, dict[str, int]] = {
         "the update": coming | {
             "gradients": update.gradients, "activations": update.activations, "logits": update.logits,
-            "temporaries": update.temporaries, "allocator": int(_UNUSED * update.passing),
+            "temporaries": update.temporaries, "holes": update.holes,
         },
-        "sampling": coming | {"sampling": engine.passing, "allocator": int(_UNUSED * engine.passing)},
+        "sampling": coming | {"sampling": engine.passing},
     }  # fmt: skip
     moment = max(moments, key=lambda name: sum(moments[name].values()))
     total = {name: now.get(name, 0) + moments[moment].get(name, 0) for name in (*now, *moments[moment])}

@@ -269,6 +269,8 @@ def make_progress(mode: Mode = "auto", console: Console | None = None) -> Displa
     if mode == "json":
         return JsonProgress(None if console is None else cast(TextIO, console.file))
     console = console or Console()
+    if console.is_jupyter:  # plain text in one output, instead of an output of its own for each line
+        console = Console(force_jupyter=False, force_terminal=False)
     if mode == "auto":
         mode = "live" if console.is_terminal else "lines"
     match mode:

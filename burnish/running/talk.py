@@ -24,6 +24,10 @@ Named: TypeAlias = "str | Path | ModelSpec | LanguageModel | Speaker"
 """What may stand for a model: a path as in a recipe, or one that is loaded."""
 
 
+MOST_SAMPLES = 100_000
+"""Samples of a prompt that are drawn at a time; each is held in memory."""
+
+
 def model_spec(path: str, *, dtype: Any = "auto", template: str = "auto") -> ModelSpec:
     """A spec of what stands at `path`; a folder with an adapter alone stands for its base model with the adapter on.
 
@@ -37,7 +41,7 @@ def model_spec(path: str, *, dtype: Any = "auto", template: str = "auto") -> Mod
         base = json.loads(described.read_text("utf-8")).get("base_model_name_or_path")
     except (ValueError, AttributeError) as error:
         raise InputError(f"{described}: not the description of an adapter ({error})") from None
-    if not base:
+    if not isinstance(base, str) or not base:
         raise InputError(f"{described} does not name the adapter's base model: add base_model_name_or_path to it")
     return spec.model_copy(update={"path": base, "adapter": LoraSpec(path=str(described.parent))})
 
@@ -102,6 +106,8 @@ def export_model(
     InputError for a model that cannot be loaded, a type there is not, and a folder that holds something else.
     """
     spec = model if isinstance(model, ModelSpec) else model_spec(str(model))
+    if merge and spec.adapter is None:
+        raise InputError(f"{spec.path} has no adapter to merge: leave out --merge, and it is written whole")
     return export(spec, out, merged=merge, dtype=dtype)
 
 
@@ -137,8 +143,8 @@ def samples(
 ) -> Iterator[Sample]:
     """As `sample`, one after the other. Raises its errors before the first."""
     params = sampling_spec(sampling)
-    if n < 1:
-        raise InputError(f"n: given {n}; it takes a whole number >= 1")
+    if not 1 <= n <= MOST_SAMPLES:
+        raise InputError(f"n: given {n}; it takes a whole number >= 1 and <= {MOST_SAMPLES}")
     prompts = [prompts] if isinstance(prompts, str) else list(prompts)
     speaker = speaker_of(model, dtype=dtype)
 

@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from burnish.sampling.protocol import SamplingParams
 
+COLDEST = 1e-6
+"""Lowest temperature above 0: a logit of some thousands divided by it is still far from the limit of float32."""
+
 
 class SamplingSpec(BaseModel):
     """How completions are drawn; the order of the cuts is that of `SamplingParams`."""
@@ -21,6 +24,12 @@ class SamplingSpec(BaseModel):
     min_p: float = Field(
         default=0.0, ge=0, le=1, description="drop tokens below this share of the best one; 0: no limit"
     )
+
+    @model_validator(mode="after")
+    def _temperature_in_reach(self) -> SamplingSpec:
+        if 0 < self.temperature < COLDEST:
+            raise ValueError(f"temperature: below {COLDEST:g} the logits overflow; 0 takes the most probable token")
+        return self
 
     @model_validator(mode="after")
     def _cuts_are_used(self) -> SamplingSpec:

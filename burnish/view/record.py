@@ -65,7 +65,7 @@ def read_run(path: Path) -> RunRecord:
     config, metrics = path / "config.yaml", path / "metrics.jsonl"
     if not config.is_file() and not metrics.is_file():
         raise InputError(f"{path}: not a run directory, it has neither config.yaml nor metrics.jsonl")
-    text = config.read_text(encoding="utf-8") if config.is_file() else ""
+    text = _text(config) if config.is_file() else ""
     evaluations = [Evaluation.load(file) for file in sorted(path.glob("evaluations/*.json"))]
     stores = sorted(path.glob("traces/*.parquet"))
     return RunRecord(
@@ -80,6 +80,13 @@ def read_run(path: Path) -> RunRecord:
     )
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not text, so it is damaged ({error})") from None
+
+
 def _read_config(path: Path, text: str) -> dict[str, Any]:
     try:
         config = yaml.safe_load(text) if text else {}
@@ -92,7 +99,7 @@ def _read_config(path: Path, text: str) -> dict[str, Any]:
 
 def _read_metrics(path: Path) -> list[dict[str, Any]]:
     steps: dict[float, dict[str, Any]] = {}
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = _text(path).splitlines()
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

@@ -179,7 +179,8 @@ def test_what_a_user_is_told(model: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="also trained on"):
         train(grpo(model, evaluation=evaluation), out=tmp_path / "x")
     data = tmp_path / "long.jsonl"
-    data.write_text(json.dumps({"prompt": "many words " * 200, "answer": "1"}) + "\n")
+    rows = [{"prompt": "short", "answer": "1"}, {"prompt": "many words " * 200, "answer": "1"}]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(InputError, match="context"):
         train(grpo(model, data={"path": str(data)}), out=tmp_path / "long", reward=dense)
     assert not (tmp_path / "x").exists() and not (tmp_path / "long").exists()

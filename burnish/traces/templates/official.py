@@ -114,7 +114,7 @@ class OfficialTemplate:
                 **self.variables,
             )
         # A template is a program: it may fail in any of these ways on messages that it was not written for.
-        except (TemplateError, TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        except (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
             roles = ", ".join(str(message.get("role")) for message in listed)
             raise InputError(
                 f"the chat template refuses these messages (roles: {roles}): {error}; change the messages or give "
