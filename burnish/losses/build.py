@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import singledispatch
 
-from burnish.errors import InputError
+from burnish.errors import InputError, note
 from burnish.losses import functions
 from burnish.losses.spec import CrossEntropySpec, EntropySpec, PolicyGradientSpec, ReferenceKlSpec, TermSpec
 from burnish.losses.term import Need, Term, TermValues, TokenView

@@ -60,7 +60,7 @@ class Recipe(BaseModel):
     )
     guards: WatchSpec = Field(default=WatchSpec(), description="what is watched while the run goes on")
     trackers: tuple[TrackerSpec, ...] = Field(default=(), description="where metrics go besides the run directory")
-    threads: int | None = Field(default=None, ge=1, le=4096, description="CPU threads of torch; by default torch decides")
+    threads: int | None = Field(default=None, ge=1, le=4096, description="CPU threads of torch; absent: torch decides")
 
 
 class RolloutRecipe(Recipe):
