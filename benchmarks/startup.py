@@ -1,7 +1,7 @@
-"""How long the command line takes to start: `python -m benchmarks.startup`.
+"""How long the command line takes to start: `python -m benchmarks.startup`, on a machine that does nothing else.
 
-Writes benchmarks/results/startup.json: for each command the wall seconds of a fresh process, median and range over
-repeats taken in turns, so that a busy moment of the machine does not fall on one of them alone.
+Writes benchmarks/results/startup.json: for each command the wall and processor seconds of a fresh process, median and
+range over repeats taken in turns, so that a busy moment of the machine does not fall on one of them alone.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -34,31 +35,41 @@ MEASURED: dict[str, tuple[list[str], dict[str, str]]] = {
     "completion of a key": (COMMAND, COMPLETE),
 }
 LIMITS = {"import burnish": 0.3, "burnish --help": 0.5}
-"""Seconds that are promised."""
+"""Wall seconds that are promised."""
 
 
-def seconds(command: list[str], environment: dict[str, str]) -> float:
-    """Wall seconds of one process, from its start to its end."""
-    started = time.perf_counter()
+def seconds(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
+    """Wall and processor seconds of one process, from its start to its end."""
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL, check=True)
-    return time.perf_counter() - started
+    wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main() -> None:
-    """Measure, print, save. Ends with status 1 where a promise is broken."""
-    found: dict[str, list[float]] = {name: [] for name in MEASURED}
+    """Measure, print, save. Ends with status 1 where a promise is broken, 2 where the machine is busy."""
+    cpus, load = os.cpu_count() or 1, os.getloadavg()[0]
+    if load > 0.5 * cpus and "--busy" not in sys.argv:
+        print(
+            f"the machine is busy (load {load:.1f}): wait, or give --busy and read the processor seconds",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in MEASURED}
     for repeat in range(REPEATS + 1):
         for name, (command, environment) in MEASURED.items():
             taken = seconds(command, environment)
             if repeat:  # the first fills the caches of the file system and writes byte code
                 found[name].append(taken)
-    rows = {
-        name: {"median": statistics.median(taken), "least": min(taken), "most": max(taken)}
-        for name, taken in found.items()
-    }
-    for name, row in rows.items():
-        print(f"{name:22} {row['median']:.3f} s ({row['least']:.3f} to {row['most']:.3f})")
-    machine = {"cpus": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}
+    rows = {}
+    for name, taken in found.items():
+        walls = [wall for wall, _ in taken]
+        middle, processor = statistics.median(walls), statistics.median(used for _, used in taken)
+        rows[name] = {"median": middle, "least": min(walls), "most": max(walls), "processor": processor}
+        print(f"{name:22} {middle:.3f} s ({min(walls):.3f} to {max(walls):.3f}), processor {processor:.3f} s")
+    machine = {
+        "cpus": cpus, "machine": platform.machine(), "python": platform.python_version(), "load_before": round(load, 2),
+    }  # fmt: skip
     RESULT.write_text(json.dumps({"repeats": REPEATS, "machine": machine, "seconds": rows}, indent=1) + "\n")
     broken = [name for name, limit in LIMITS.items() if rows[name]["median"] > limit]
     sys.exit(f"too slow: {', '.join(broken)}" if broken else 0)

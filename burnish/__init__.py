@@ -7,6 +7,7 @@ the command line can do, a function here does: docs/notebook.ipynb uses them all
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers
@@ -78,7 +79,10 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'burnish' has no attribute {name!r}; it has: {', '.join(sorted(_HOMES))}")
     module, _, there = _HOMES[name].partition(":")
-    value = getattr(importlib.import_module(module), there or name)
+    with warnings.catch_warnings():
+        # tqdm, which transformers imports, misses widgets in a notebook; nothing here draws any
+        warnings.filterwarnings("ignore", "IProgress not found")
+        value = getattr(importlib.import_module(module), there or name)
     globals()[name] = value  # the next use does not come here
     return value
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from burnish.errors import InputError, RunError
+from burnish.errors import InputError, RunError, notes_told
 from burnish.feedback.spec import FeedbackSpec, FunctionSpec
 from burnish.methods.recipe import Recipe, RolloutRecipe
 from burnish.running.assemble import Parts, assemble
@@ -26,12 +26,15 @@ from burnish.running.heartbeat import Heartbeat, Watched
 from burnish.running.interrupts import Interrupts
 from burnish.running.journal import Journal
 from burnish.running.loop import Run, run_loop, save_policy
+from burnish.running.pipelines.contents import recipe_contents
 from burnish.running.progress import Progress, make_progress
 from burnish.running.resume import Resumption, go_back, resumption
 from burnish.running.stateful import restore
+from burnish.running.yamlfile import parse_yaml
 from burnish.studies.evaluation import Evaluation
 from burnish.studies.held_out import HeldOut
 from burnish.studies.summary import conclusion, summary_of
+from burnish.tracking.trackers import Trackers
 from burnish.view.report import write_report
 
 
@@ -98,6 +101,7 @@ def train(
     with ExitStack() as stack:
         stack.callback(directory.close)
         shown = progress or stack.enter_context(make_progress("auto"))
+        stack.enter_context(notes_told(shown.message))
         interrupts = stack.enter_context(Interrupts())
         beating = Heartbeat(directory.path, stall_seconds=recipe.guards.stall_seconds, tell=shown.message)
         try:
@@ -139,23 +143,28 @@ def _with_reward(recipe: Recipe, reward: Callable[..., Any]) -> Recipe:
 async def _train(order: _Order, directory: RunDirectory) -> RunResult:
     started = time.perf_counter()
     recipe, progress = order.recipe, order.progress
-    earlier = resumption(directory, recipe, force=order.force) if directory.holds_run else None
+    earlier = resumption(directory, recipe, force=order.force, base=order.base) if directory.holds_run else None
     if earlier is not None and directory.finished and not earlier.changed:
         return _finished(directory, progress)
     progress = Watched(progress, order.heartbeat, earlier.step if earlier else 0)
     journal = Journal(directory.path / "journal.jsonl")
-    if earlier is not None:  # what was measured when the run began is not measured again: it might come out otherwise
+    if earlier is not None and recipe.model.dtype == "auto":
+        # what was measured when the run began is not measured again: it might come out otherwise
         pinned = recipe.model.model_copy(update={"dtype": earlier.identity["dtype"]})
         recipe = recipe.model_copy(update={"model": pinned})
-    with computing(recipe):
+    with computing(recipe), Trackers(recipe.trackers, progress.message) as trackers:
         parts = assemble(recipe, base=order.base, outside=journal)
+        if earlier is not None and earlier.checkpoint is not None:
+            restore(parts, earlier.checkpoint)  # a checkpoint of another model is refused before anything is written
         identity = _begin(order, directory, journal, parts, earlier)
         held_out = HeldOut(parts, directory, progress) if recipe.evaluation else None
-        run = Run(parts, directory, journal, progress, order.interrupts, identity, held_out)
+        run = Run(parts, directory, journal, progress, order.interrupts, trackers, identity, held_out)
         if earlier is not None:
             _take_up(run, held_out, earlier)
         for line in findings(parts):
             progress.message(line)
+        settings = parse_yaml(resolved_yaml(order.recipe), "recipe")[0]
+        trackers.start(directory.path.resolve().name, settings, directory.path / "trackers", resume_step=run.step)
         progress.start(f"{order.name}: {recipe.method} on {recipe.model.path}", recipe.steps)
         before = parts.ledger.total("run", "seconds")
         await run_loop(run)
@@ -169,7 +178,8 @@ def _begin(
     now = environment(parts.policy.device)
     if earlier is None:
         dtype = str(parts.policy.compute_dtype).removeprefix("torch.")
-        run = {"run": uuid.uuid4().hex, "dtype": dtype, "environment": now}
+        contents = recipe_contents(order.recipe, order.base)
+        run = {"run": uuid.uuid4().hex, "dtype": dtype, "environment": now, "contents": contents}
         directory.write_json("run.json", run)
         directory.write_config(resolved_yaml(order.recipe))
         journal.note("started", steps=order.recipe.steps, environment=now)
@@ -181,21 +191,21 @@ def _begin(
         order.progress.message(f"this resume is not bit-equal to a run never stopped: {', '.join(unlike)}")
     if earlier.changed:
         directory.write_config(resolved_yaml(order.recipe))
+        directory.write_json("run.json", {**earlier.identity, "contents": recipe_contents(order.recipe, order.base)})
     journal.note("resumed", step=earlier.step, environment=now, changed=earlier.changed, not_bit_equal=unlike)
     return {"run": earlier.identity["run"], "environment": now}
 
 
 def _take_up(run: Run, held_out: HeldOut | None, earlier: Resumption) -> None:
-    """Set every part to the checkpoint, with what was recorded behind it out of the way."""
-    if earlier.checkpoint is not None:
-        restore(run.parts, earlier.checkpoint)
+    """Go on behind the checkpoint, with what was recorded after it out of the way."""
     run.step = earlier.step
     # without a checkpoint everything is done anew, the evaluation before the first step too
     moved = go_back(run.directory, run.step if earlier.checkpoint else -1)
     if not earlier.changed:  # a changed run asks anew
         run.journal.recall(run.step)
     if held_out is not None:
-        held_out.restore()
+        for line in held_out.restore():
+            run.progress.message(line)
     run.progress.message(f"resumed after step {run.step}" + (f"; {moved}" if moved else ""))
 
 
@@ -204,18 +214,27 @@ def _conclude(run: Run, held_out: HeldOut | None, seconds: float) -> RunResult:
     parts, directory, recipe = run.parts, run.directory, run.parts.recipe
     run.progress.phase("saving", 0, 1)
     save_policy(parts, directory, "final")
-    evaluations = held_out.found if held_out else []
+    evaluations = held_out.ends if held_out else []
     summary = summary_of(parts, evaluations, seconds)
     directory.write_summary(summary)
+    run.trackers.finish(summary)
     run.journal.note("finished", step=run.step)
     with directory.writing("report.html"):
         report = write_report(directory.path)
     run.progress.phase("saving", 1, 1)
     _check_trained(summary, report)
-    for line in [*conclusion(evaluations, recipe.seed), *parts.ledger.lines(), f"report: {report}"]:
+    for line in [
+        *conclusion(evaluations, recipe.seed),
+        *parts.ledger.lines(),
+        f"report: {directory.named / report.name}",
+    ]:
         run.progress.message(line)
-    run.progress.finish({**summary, "report": str(report)})
-    return RunResult(directory.path, summary, evaluations)
+    run.progress.finish({**summary, "report": str(directory.named / report.name)})
+    return RunResult(directory.named, summary, _evaluations(directory.path))
+
+
+def _evaluations(run: Path) -> list[Evaluation]:
+    return [Evaluation.load(file) for file in sorted((run / "evaluations").glob("step-*.json"))]
 
 
 def _check_trained(summary: dict[str, Any], report: Path) -> None:
@@ -232,7 +251,7 @@ def _finished(directory: RunDirectory, progress: Progress) -> RunResult:
     path = directory.path
     if not (path / "report.html").exists():
         write_report(path)
-    progress.message(f"{path} is a finished run: there is nothing to resume")
+    progress.message(f"{directory.named} is a finished run: there is nothing to resume")
     summary = json.loads((path / "summary.json").read_text("utf-8"))
     _check_trained(summary, path / "report.html")
-    return RunResult(path, summary, [Evaluation.load(file) for file in sorted((path / "evaluations").glob("*.json"))])
+    return RunResult(directory.named, summary, _evaluations(path))

@@ -118,7 +118,11 @@ def run_judge(job: Job) -> Product:
     def judge(number: int) -> list[Group]:
         journal.step = number
         groups = given.read(number)
-        _alone(lambda: asyncio.run(feedback.judge(groups, text_of)))
+        try:
+            _alone(lambda: asyncio.run(feedback.judge(groups, text_of)))
+        except RunError:
+            journal.note("judging failed", step=number)  # the next time asks anew
+            raise
         return groups
 
     _each(job, "judging", left, len(given.parts()), judge)
@@ -154,7 +158,7 @@ def _each(job: Job, phase: str, left: list[int], total: int, work: Callable[[int
         for number in left:
             job.progress.phase(phase, total - len(left) + left.index(number), total)
             dataset.write(number, work(number))
-            if interrupts.requested and number != left[-1]:
+            if interrupts.requested:
                 raise InterruptedRunError(f"node {job.id} was interrupted; what is done is kept, run again to go on")
     job.progress.phase(phase, total, total)
 

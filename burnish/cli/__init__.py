@@ -56,7 +56,8 @@ _REFUSALS = {
 
 
 def _end(text: str, status: int) -> NoReturn:
-    sys.stdout.flush()
+    if sys.stdout is not None:  # closed, as in `burnish ... >&-`
+        sys.stdout.flush()
     print(f"burnish: {printable(text)}", file=sys.stderr)
     sys.exit(status)
 

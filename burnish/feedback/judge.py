@@ -105,9 +105,10 @@ class Feedback:
         return {reward.name: reward.state() for reward, _ in self.rewards}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Take up the state that `state` gave. Raises KeyError when a reward is not in it."""
+        """Take up the state that `state` gave. A reward that is new since then keeps the state it has."""
         for reward, _ in self.rewards:
-            reward.load(state[reward.name])
+            if reward.name in state:
+                reward.load(state[reward.name])
 
 
 def _flat(groups: Sequence[Group], inherited: Mapping[str, Any]) -> Iterator[tuple[Group, dict[str, Any]]]:

@@ -56,8 +56,11 @@ async def _threaded(call: Callable[[], Any], seconds: float) -> Outcome:
 
 
 async def _awaited(value: Any, seconds: float) -> Outcome:
-    async def run() -> Any:
-        return await value
+    async def run() -> Outcome:
+        try:
+            return Outcome(value=await value)
+        except (SystemExit, KeyboardInterrupt) as error:  # asyncio would let them end the whole run
+            return Outcome(error=error)
 
     task = asyncio.ensure_future(run())
     try:
@@ -67,7 +70,7 @@ async def _awaited(value: Any, seconds: float) -> Outcome:
         if task.cancelled():
             return Outcome(error=asyncio.CancelledError("the coroutine was cancelled from within"))
         error = task.exception()
-        return Outcome(error=error) if error else Outcome(value=task.result())
+        return Outcome(error=error) if error else task.result()
     finally:
         if not task.done():
             task.cancel()

@@ -197,10 +197,14 @@ class Learner:
 
         tensors = optimizer_state(self.optimizer, list(self.masters.parameters))
         tensors |= {f"parameter/{n}": t.detach() for n, t in self.masters.parameters.items()}
-        return {"steps_taken": self.steps_taken, "version": self.model.version}, tensors
+        values = {"steps_taken": self.steps_taken, "version": self.model.version, "optimizer": self.optimizer_spec.name}
+        return values, tensors
 
     def load(self, values: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Continue from what `state` gave. Raises InputError when the tensors are those of another model."""
+        """Continue from what `state` gave; an optimizer of another kind begins anew.
+
+        Raises InputError when the tensors are those of another model.
+        """
         from burnish.learning.state import load_optimizer_state
 
         own = self.masters.parameters
@@ -211,7 +215,8 @@ class Learner:
                 raise InputError(f"{name} is {sizes[0]} in the state and {sizes[1]} in model {self.model.name!r}")
         self.steps_taken, self.model.version = int(values["steps_taken"]), int(values["version"])
         self.masters.load(given)
-        load_optimizer_state(self.optimizer, list(own), tensors)
+        if values["optimizer"] == self.optimizer_spec.name:
+            load_optimizer_state(self.optimizer, list(own), tensors)
 
 
 def _checkpoint_layers(model: LanguageModel) -> None:

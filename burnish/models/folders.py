@@ -84,7 +84,7 @@ def _swap(aside: Path, target: Path) -> None:
     target.rename(old / target.name)
     try:
         aside.rename(target)
-    except OSError:
+    except BaseException:  # a signal as well as a disk
         (old / target.name).rename(target)
         raise
     shutil.rmtree(old)

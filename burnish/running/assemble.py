@@ -27,6 +27,7 @@ from burnish.methods.registry import METHODS
 from burnish.models.language_model import LanguageModel
 from burnish.models.loading import load_model
 from burnish.outside import Outside
+from burnish.running.contradictions import check_recipe, check_tasks
 from burnish.sampling import LocalEngine
 from burnish.signals.annotators import Annotator
 from burnish.sources.context import Context
@@ -116,12 +117,12 @@ def assemble(recipe: Recipe, *, base: Path | None = None, outside: Outside | Non
 
     Relative paths in the recipe are taken from `base`. Foreign code is asked through `outside`, the journal of a run.
     """
-    if recipe.data.style == "text" and recipe.model.template != "plain":
-        raise InputError("data.style: text needs model.template: plain, since a chat template takes messages")
+    check_recipe(recipe)
     if recipe.threads is not None:
         torch.set_num_threads(recipe.threads)
     declaration = METHODS[recipe.method].declare(recipe)
     tasks = build_tasks(recipe.data, seed=recipe.seed, demonstrations=not isinstance(recipe, RolloutRecipe), base=base)
+    check_tasks(recipe, tasks)
     held_out = _held_out(recipe, tasks, base)
     policy = load_model(recipe.model, name="policy", seed=recipe.seed)
     form = format_of(policy, recipe.model.template)

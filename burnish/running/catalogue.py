@@ -99,7 +99,7 @@ def config(recipe: str | Path, overrides: Sequence[str] = (), *, plain: bool = F
 
 def _printed(table: Table) -> str:
     """A table as text."""
-    console = Console(file=io.StringIO(), width=WIDTH)
+    console = Console(file=io.StringIO(), width=WIDTH, force_jupyter=False, force_terminal=False)
     with console.capture() as captured:
         console.print(table)
     return captured.get().rstrip("\n")

@@ -112,6 +112,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     try:
         manifest = json.loads((path / MANIFEST).read_text("utf-8"))
         listed, version = dict(manifest["files"]), manifest["format"]
+        _ = int(manifest["step"]), dict(manifest["parameters"]), dict(manifest["environment"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TornError(f"its {MANIFEST} is missing or unreadable ({error})") from None
     if version != FORMAT:

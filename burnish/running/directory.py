@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 
 from burnish.errors import InputError, RunError
 from burnish.running.beats import HEARTBEAT, describe_heartbeat, read_heartbeat
+from burnish.running.journal import Journal
 from burnish.running.lock import Lock
 from burnish.traces import Group
 from burnish.traces.files import atomic_write
@@ -24,6 +26,9 @@ from burnish.traces.store import write_groups
 
 LOCK = ".lock"
 _FOLDERS = ("evaluations", "traces", "checkpoints")
+_BEFORE_IT_BEGINS = re.compile(
+    r"\.lock|run\.json|journal\.jsonl|heartbeat\.json|stacks-frozen\.txt|\.(run\.json|config\.yaml|heartbeat\.json)\..*"
+)
 
 
 def fresh_directory(parent: Path, name: str) -> Path:
@@ -60,8 +65,11 @@ def newest_directory(parent: Path, name: str) -> Path | None:
 class RunDirectory:
     """A run's directory, held by a lock for as long as the process lives. Get one with `claim` or `reopen`."""
 
-    def __init__(self, path: Path, lock: Lock) -> None:
-        self.path, self._lock = path, lock
+    def __init__(self, path: Path, lock: Lock, *, lock_is_new: bool) -> None:
+        self.named = path
+        """As the user gave it."""
+        self.path = path.absolute()  # a reward function may change the current folder
+        self._lock, self._lock_is_new = lock, lock_is_new
 
     # -- getting one ---------------------------------------------------------------------------------------------
 
@@ -69,9 +77,9 @@ class RunDirectory:
     def claim(cls, path: Path) -> tuple[RunDirectory, bool]:
         """A directory for a new run, and whether it was made just now. Raises InputError when it holds anything."""
         directory, made = cls._locked(path)
-        held = sorted(entry.name for entry in path.iterdir() if entry.name != LOCK)
+        held = directory.held
         if held:
-            directory.close()
+            directory._leave()
             if "config.yaml" in held or "metrics.jsonl" in held:
                 raise InputError(
                     f"{path} already holds a run: continue it with --resume, or choose another --out for a new one"
@@ -83,9 +91,9 @@ class RunDirectory:
     def reopen(cls, path: Path) -> tuple[RunDirectory, bool]:
         """The directory of a run to go on with, or of a new run when it holds none yet, and whether it was made."""
         directory, made = cls._locked(path)
-        held = sorted(entry.name for entry in path.iterdir() if entry.name != LOCK)
+        held = directory.held
         if held and not directory.holds_run:
-            directory.close()
+            directory._leave()
             raise InputError(f"{path} holds other files and no run ({held[0]}, ...): there is nothing to resume")
         return directory, made
 
@@ -94,6 +102,7 @@ class RunDirectory:
         try:
             made = not path.exists()
             path.mkdir(parents=True, exist_ok=True)
+            lock_is_new = not (path / LOCK).exists()
             lock = Lock(path / LOCK)
         except (FileExistsError, NotADirectoryError):
             raise InputError(f"{path} is a file, or lies below one: choose another --out") from None
@@ -104,7 +113,20 @@ class RunDirectory:
             raise InputError(
                 f"{path} is in use by another run{lock.owner()}: choose another --out, or wait for it ({doing})"
             )
-        return cls(path, lock), made
+        return cls(path, lock, lock_is_new=lock_is_new), made
+
+    def _leave(self) -> None:
+        """Leave a directory as it was found: it is somebody else's."""
+        if self._lock_is_new:
+            (self.path / LOCK).unlink(missing_ok=True)
+        self.close()
+
+    @property
+    def held(self) -> list[str]:
+        """What is there, without what a run leaves that was killed before it had begun."""
+        if self.holds_run:
+            return sorted(entry.name for entry in self.path.iterdir() if entry.name != LOCK)
+        return sorted(entry.name for entry in self.path.iterdir() if not _BEFORE_IT_BEGINS.fullmatch(entry.name))
 
     @property
     def holds_run(self) -> bool:
@@ -124,6 +146,8 @@ class RunDirectory:
         """Take back the claim when nothing was recorded; `remove` the directory itself when it was made for this."""
         ours = {"config.yaml", "run.json", "journal.jsonl", HEARTBEAT, f".{HEARTBEAT}.new", LOCK}
         if any(p.is_file() and p.name not in ours for p in self.path.rglob("*")):
+            return
+        if Journal(self.path / "journal.jsonl").holds_answers:  # they may have cost money
             return
         for name in sorted(ours):
             (self.path / name).unlink(missing_ok=True)

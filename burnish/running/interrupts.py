@@ -40,6 +40,9 @@ class Interrupts:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+            outer = getattr(handler, "__self__", None)
+            if self.requested and isinstance(outer, Interrupts):
+                outer.requested = True  # a pipeline is asked through the run that is at work in it
         self._before = {}
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

@@ -26,11 +26,26 @@ class Journal:
         self.replayed = 0
 
     def recall(self, step: int) -> None:
-        """Get ready to replay the answers of steps `step` and later, which an earlier life of the run was given."""
+        """Get ready to replay the answers of steps `step` and later, which an earlier life of the run was given.
+
+        Answers are forgotten where the run went on with a changed recipe, and those of a step that they brought to an
+        end: a reward function that could not be reached is asked again.
+        """
         self._recorded.clear()
         for event in self.events():
-            if event.get("event") == "answer" and event.get("step", -1) >= step:
-                self._recorded[event["step"], event["key"]].append(event["answer"])
+            kind, at = event.get("event"), event.get("step")
+            if not isinstance(at, int):
+                continue
+            if kind == "judging failed" or (kind == "resumed" and event.get("changed")):
+                for place in [place for place in self._recorded if place[0] >= at]:
+                    del self._recorded[place]
+            elif kind == "answer" and at >= step and "key" in event:
+                self._recorded[at, str(event["key"])].append(event.get("answer"))
+
+    @property
+    def holds_answers(self) -> bool:
+        """Whether anybody outside has been asked."""
+        return any(event.get("event") == "answer" for event in self.events())
 
     def note(self, event: str, **values: Any) -> None:
         """Append an event with the time of day, which is for people only: nothing is decided by it."""
@@ -67,7 +82,7 @@ class Journal:
                 if file.tell():
                     file.seek(-1, 2)
                     torn = file.read(1) != b"\n"
-                file.write(b"\n" * torn + json.dumps(event, ensure_ascii=False).encode("utf-8") + b"\n")
+                file.write(b"\n" * torn + json.dumps(event).encode("ascii") + b"\n")
         except OSError as error:
             raise RunError(
                 f"{self.path} could not be written ({error.strerror}); free some space, then go on with --resume"

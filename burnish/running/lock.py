@@ -22,9 +22,11 @@ class Lock:
         if fcntl is not None:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 self.held = False
                 return
+            except OSError:
+                pass  # a file system without locks: there two runs in one directory are not noticed
         self._file.truncate(0)
         self._file.write(json.dumps({"pid": os.getpid()}))
         self._file.flush()

@@ -19,6 +19,7 @@ from burnish.running.measure import measured, timing
 from burnish.running.progress import Progress
 from burnish.running.stateful import states
 from burnish.traces import Group
+from burnish.tracking.trackers import Trackers
 
 Evaluator = Callable[[int], Awaitable[dict[str, float]]]
 """Evaluates the policy after so many steps and returns numbers for that step's record."""
@@ -33,6 +34,7 @@ class Run:
     journal: Journal
     progress: Progress
     interrupts: Interrupts
+    trackers: Trackers
     identity: Mapping[str, Any]
     """What every checkpoint notes about the run: its id and what its bits depend on."""
     evaluate: Evaluator | None = None
@@ -45,7 +47,7 @@ async def run_loop(run: Run) -> None:
     Raises InterruptedRunError when asked to stop, and RunError when a guard ends the run; both after saving.
     """
     recipe = run.parts.recipe
-    if run.evaluate is not None and run.step == 0:
+    if run.evaluate is not None and run.step == 0 and not run.interrupts.requested:
         await run.evaluate(0)
     if run.interrupts.requested and run.step < recipe.steps:
         raise InterruptedRunError(f"stopped before step {run.step + 1} of {recipe.steps}; go on with --resume")
@@ -53,6 +55,7 @@ async def run_loop(run: Run) -> None:
         record, groups = await _step(run)
         run.parts.controller.observe(run.step - 1, record)
         run.directory.append_metrics(record)
+        run.trackers.log(run.step, record)
         run.parts.ledger.add("run", "seconds", record["timing/seconds"] + record["timing/evaluate_seconds"])
         run.progress.step(record)
         if recipe.traces_every and ((run.step - 1) % recipe.traces_every == 0 or run.step == recipe.steps):
@@ -67,7 +70,11 @@ async def _step(run: Run) -> tuple[dict[str, Any], list[Group]]:
     """One step; its record and its groups."""
     parts, recipe, started = run.parts, run.parts.recipe, time.perf_counter()
     run.journal.step = run.step
-    groups = await _collect(run)
+    try:
+        groups = await _collect(run)
+    except RunError:
+        run.journal.note("judging failed", step=run.step)  # a resume asks anew
+        raise
     collected = time.perf_counter()
     metrics = _update(run, groups)
     if parts.sampler is not None:
@@ -131,6 +138,7 @@ def _save_or_stop(run: Run, record: Mapping[str, Any], reason: str | None) -> No
 
 def save_checkpoint(run: Run, score: float | None) -> None:
     """checkpoints/step-N with everything a resume needs; older ones than the recipe keeps go."""
+    _check_finite(run.parts)
     folder = run.directory.path / "checkpoints"
     about = {"step": run.step, "score": score, **run.identity}
     write_checkpoint(
@@ -141,8 +149,20 @@ def save_checkpoint(run: Run, score: float | None) -> None:
     retire(folder, run.parts.recipe.keep_checkpoints)
 
 
+def _check_finite(parts: Parts) -> None:
+    """Raise RunError for weights that are not finite: a step too large leaves them so, and the next loss too late."""
+    for name, learner in parts.learners.items():
+        for parameter, values in learner.masters.parameters.items():
+            if not bool(values.isfinite().all()):
+                raise RunError(
+                    f"{parameter} of {name} is not finite after the last step, so it is not saved; go back to the last "
+                    "checkpoint with --resume and a lower optimizer.lr (--force)"
+                )
+
+
 def save_policy(parts: Parts, directory: RunDirectory, name: str) -> None:
     """The policy as a folder that transformers (or peft, for an adapter) loads, masters in full precision."""
+    _check_finite(parts)
     masters = parts.learner.masters
     state = {n: t.detach() for n, t in masters.parameters.items()} if masters.separate else None
     with directory.writing(name) as path:

@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,16 @@ from typing import Any
 from burnish.errors import InputError
 from burnish.methods.recipe import Recipe
 from burnish.running.checkpoints import Checkpoint, newest_whole, numbered_checkpoints
-from burnish.running.config import resolved_yaml
-from burnish.running.directory import LOCK, RunDirectory
-from burnish.running.yamlfile import parse_yaml, read_yaml
+from burnish.running.config import recipe_from_mapping
+from burnish.running.directory import RunDirectory
+from burnish.running.pipelines.contents import recipe_contents
+from burnish.running.yamlfile import read_yaml
 from burnish.traces.files import atomic_write
 
 _STEP = re.compile(r"step-(\d+)")
+_ASIDE = re.compile(
+    r"\.((step-\d+|step-\d+\.\w+|final|config\.yaml|run\.json|summary\.json|report\.html|metrics\.jsonl)\..+|removed-step-\d+)"
+)
 _AT_THE_END = ("summary.json", "report.html", "final")
 
 
@@ -42,22 +47,27 @@ class Resumption:
         return self.checkpoint.step if self.checkpoint else 0
 
 
-def resumption(directory: RunDirectory, recipe: Recipe, *, force: bool) -> Resumption:
+def resumption(directory: RunDirectory, recipe: Recipe, *, force: bool, base: Path | None = None) -> Resumption:
     """What to go on with; nothing is changed on disk yet.
 
     Raises InputError for a changed recipe that is not forced, and for checkpoints of another run.
     """
+    identity = _identity(directory.path / "run.json")
     changed = changed_keys(directory.path / "config.yaml", recipe)
+    changed += changed_contents(identity.get("contents", {}), recipe_contents(recipe, base))
     if changed and not force:
         raise InputError(
             f"{directory.path} was begun with another recipe: {'; '.join(changed)}. Go on with the recipe it has "
             f"({directory.path / 'config.yaml'}), start a new run with another --out, or go on regardless with --force"
         )
-    identity = _identity(directory.path / "run.json")
 
     def usable(found: Checkpoint) -> str:
         if found.manifest.get("run") != identity["run"]:
             raise InputError(f"{found.path} is a checkpoint of another run: move it away, then resume")
+        if found.step > recipe.steps:
+            raise InputError(
+                f"the run has done {found.step} steps, more than steps: {recipe.steps}; raise it, or start a new run"
+            )
         if len(_kept(directory.path / "metrics.jsonl", found.step)[0]) < found.step:
             return f"metrics.jsonl does not hold its {found.step} steps whole"
         return ""
@@ -70,10 +80,20 @@ def resumption(directory: RunDirectory, recipe: Recipe, *, force: bool) -> Resum
     return result
 
 
+def changed_contents(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The keys that name the same file or folder as before, with other content in it."""
+    return [f"what {key} names has changed" for key in now if key in before and before[key] != now[key]]
+
+
 def changed_keys(config: Path, recipe: Recipe) -> list[str]:
     """The keys in which a saved resolved recipe differs from this one: "steps 10 -> 20"."""
-    before = dict(_leaves(read_yaml(config)[0]))
-    now = dict(_leaves(parse_yaml(resolved_yaml(recipe), "recipe")[0]))
+    saved = read_yaml(config)[0]
+    with suppress(
+        InputError
+    ):  # a key that is new since then has its default; a recipe of another method has none of it
+        saved = recipe_from_mapping(saved).model_dump(mode="json")
+    before = dict(_leaves(saved))
+    now = dict(_leaves(recipe.model_dump(mode="json")))
     absent = object()
     return [
         f"{key} {_shown(before.get(key, absent), absent)} -> {_shown(now.get(key, absent), absent)}"
@@ -111,12 +131,15 @@ def go_back(directory: RunDirectory, step: int) -> str:
 
 
 def _sweep(root: Path) -> None:
-    """Remove what a killed process was writing aside or taking away: hidden entries, which nothing refers to."""
-    for folder in (root, *(root / name for name in ("traces", "evaluations", "checkpoints"))):
+    """Remove what a killed process was writing aside or taking away; nobody refers to it."""
+    for folder in (root, *(root / name for name in ("traces", "evaluations", "checkpoints", "discarded"))):
         for path in folder.glob(".*"):
-            if path.name == LOCK:
+            if not _ASIDE.fullmatch(path.name):
                 continue
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def _numbered(root: Path) -> Iterator[Path]:

@@ -12,7 +12,7 @@ from burnish.studies.evaluation import Evaluation, evaluate, greedy
 
 
 class HeldOut:
-    """Evaluates a run's policy on its held-out tasks and keeps what it found, first to last."""
+    """Evaluates a run's policy on its held-out tasks; of what it found it keeps the first and the last in memory."""
 
     def __init__(self, parts: Parts, directory: RunDirectory, progress: Progress) -> None:
         spec = parts.recipe.evaluation
@@ -22,12 +22,25 @@ class HeldOut:
         self.parts, self.directory, self.progress = parts, directory, progress
         self.check = NumericReward(spec.correct)
         self.check.check(parts.held_out)
-        self.found: list[Evaluation] = []
+        self.ends: list[Evaluation] = []
+        """The first evaluation and the last."""
 
-    def restore(self) -> None:
-        """Take up what earlier lives of the run found, up to where it is resumed."""
-        folder = self.directory.evaluation("").parent
-        self.found = [Evaluation.load(path) for path in sorted(folder.glob("step-*.json"))]
+    def restore(self) -> list[str]:
+        """Take up what earlier lives of the run found, up to where it is resumed; what a person should know of it."""
+        found = [Evaluation.load(path) for path in sorted(self.directory.evaluation("").parent.glob("step-*.json"))]
+        told = []
+        if not found or found[0].notes.get("step") != 0:
+            told.append("the evaluation before the first step is missing: the end cannot be compared with the start")
+        alike = [one for one in found if self._comparable(one)]
+        if len(alike) < len(found):
+            told.append("earlier evaluations were of other items or sampled otherwise: they are not compared with")
+        self.ends = [*alike[:1], *alike[-1:]] if len(alike) > 1 else alike
+        return told
+
+    def _comparable(self, earlier: Evaluation) -> bool:
+        """Whether an evaluation asked what this one will ask."""
+        asked = {task.id for task in self.parts.held_out} == {item.task for item in earlier.items}
+        return asked and earlier.params.get("max_tokens") == self.spec.max_tokens
 
     async def __call__(self, step: int) -> dict[str, float]:
         """Evaluate after `step` steps, write evaluations/step-N.json, and return the shares for the step's record."""
@@ -49,7 +62,7 @@ class HeldOut:
         )
         with self.directory.writing(f"evaluations/{result.name}.json") as path:
             result.save(path)
-        self.found.append(result)
+        self.ends = [*self.ends[:1], result]
         accuracy, form = result.accuracy, result.format_rate
         return {
             "held_out/accuracy": accuracy.estimate if accuracy else float("nan"),

@@ -22,7 +22,7 @@ class Tracker(Protocol):
         ...
 
     def log(self, step: int, numbers: Mapping[str, float]) -> None:
-        """The finite numbers of step `step`, counted from 1."""
+        """The finite numbers of step `step`, counted from 1; 0 is before the first."""
         ...
 
     def finish(self, summary: Mapping[str, Any], failed: bool) -> None:
@@ -39,7 +39,7 @@ class Continued:
     def __init__(self, file: Path, **first: Any) -> None:
         self.file = file
         self.values: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.is_file() else first
-        self.last_step = int(self.values.get("last_step", 0))
+        self.last_step = int(self.values.get("last_step", -1))
         self._save()
 
     def is_new(self, step: int) -> bool:

@@ -66,8 +66,8 @@ def read_run(path: Path) -> RunRecord:
     if not config.is_file() and not metrics.is_file():
         raise InputError(f"{path}: not a run directory, it has neither config.yaml nor metrics.jsonl")
     text = _text(config) if config.is_file() else ""
-    evaluations = [Evaluation.load(file) for file in sorted(path.glob("evaluations/*.json"))]
-    stores = sorted(path.glob("traces/*.parquet"))
+    evaluations = [Evaluation.load(file) for file in sorted(path.glob("evaluations/[!.]*.json"))]
+    stores = sorted(path.glob("traces/[!.]*.parquet"))
     return RunRecord(
         path=path,
         config=_read_config(config, text),

@@ -36,7 +36,7 @@ class Rollouts:
         show_groups(self.groups, console, self.tokenizer, self.limit)
 
     def __str__(self) -> str:
-        console = Console(file=io.StringIO(), width=160)
+        console = Console(file=io.StringIO(), width=160, force_jupyter=False, force_terminal=False)
         with console.capture() as captured:
             self.print(console)
         return captured.get()

@@ -38,7 +38,7 @@ def stored_groups(place: Path) -> tuple[Path, list[Group]]:
         return place, read_groups(place)
     if not place.is_dir():
         raise InputError(f"{place}: no such file or run directory")
-    files = sorted(place.glob("traces/*.parquet"))
+    files = sorted(place.glob("traces/[!.]*.parquet"))
     if not files:
         raise InputError(f"{place} holds no traces/*.parquet: set traces_every in the recipe, or give a .parquet file")
     return files[-1], read_groups(files[-1])

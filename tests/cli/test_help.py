@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -70,6 +71,13 @@ def test_every_example_has_a_command_with_its_options_and_a_recipe_that_exists(l
     assert {word for word in words if re.match(r"--?[a-z]", word)} <= known
     for word in words:
         assert not word.startswith("recipes/") or (ROOT / word).is_file(), word
+
+
+def test_the_page_tells_the_times_that_were_measured() -> None:
+    measured = json.loads((ROOT / "benchmarks" / "results" / "startup.json").read_text())["seconds"]
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| ([\w -]+) \| ([\d.]+) s \|$", page, re.M))
+    assert len(told) == 4 and told == {name: f"{measured[name]['processor']:.2f}" for name in told}
 
 
 def test_help_methods_and_completion_import_nothing_heavy() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from burnish.cli import main
 from burnish.running.data import read_tasks
+from tests.cli.commands import ROOT
 
 NOISE = bytes(range(128, 256)) * 3
 RECIPE = """\
@@ -75,8 +78,9 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     *((("report", place), "") for place in ("", "nothere", "empty", "a_file", "run", LONG)),
     *((("report", place), "not text, so it is damaged") for place in ("noisy_run", "noisy_metrics")),
     (("show", "run", "--limit", "-1"), "greater than or equal to 0"),
-    *((("data", "check", file), "") for file in ("", "nothere.jsonl", "folder.jsonl", "noise.jsonl", "a_file", LONG)),
-    (("data", "check", "huge.jsonl"), "huge.jsonl, line 1: 1e400 is too large a number"),
+    *((("data", "check", file), "") for file in ("", "nothere.jsonl", "folder.jsonl", "a_file", LONG)),
+    (("eval", MODEL, "--data", "noise.jsonl"), "noise.jsonl, line 1"),
+    (("eval", MODEL, "--data", "huge.jsonl"), "1e400 is too large a number"),
     (("data", "check", "family:"), "there are: arithmetic"),
     (("data", "check", "family:arithmetic", "family.count=99999999999999999999"), "lower count"),
     (("data", "check", "rows.jsonl", "limit=0"), "limit: given 0"),
@@ -159,6 +163,14 @@ def test_what_the_file_system_refuses_is_told_with_advice(
     assert errors.startswith("burnish: ") and "some/place" in errors and advice in errors
 
 
+def test_a_closed_or_full_output_is_no_reason_for_a_traceback() -> None:
+    for redirection, status in ((">&-", 2), ("> /dev/full", 1)):
+        recipe = "good.yaml" if "full" in redirection else "nothere.yaml"
+        code = f'PYTHONPATH="{ROOT}" exec "$0" -m burnish.cli config {recipe} {redirection}'
+        done = subprocess.run(["bash", "-c", code, sys.executable], capture_output=True, text=True, check=False)
+        assert done.returncode == status and done.stderr.startswith("burnish: ") and "Traceback" not in done.stderr
+
+
 def test_too_little_memory_is_told_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -176,7 +188,7 @@ def test_repeated_rows_are_a_note_and_not_a_python_warning(
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        assert run(("data", "check", "twice.jsonl")) == 0
+        assert run(("eval", MODEL, "--data", "twice.jsonl", "max_tokens=2", "--dtype", "float32", "--json")) == 0
     shown = capsys.readouterr()
     assert (
         shown.err

@@ -81,7 +81,7 @@ REFUSED: list[tuple[str, list[str], str, list[str]]] = [
     ("grpo", ["data.shuffle=true"], "shuffle: only for rows of a file, unused with a family", []),
     # rewards and samples
     ("grpo", ["rewards={rewards: [{kind: numeric}, {kind: format}], concurrency: 3}"],
-     "rewards.concurrency: unused: only functions are waited for, and numeric and format are none",
+     "rewards.concurrency: unused: ",
      ["rewards.concurrency=3"]),
     ("grpo", ["rewards.weight=0"], "rewards: every weight is 0, so every reward is 0",
      ["rewards.weight=0", "options.entropy=0.1"]),

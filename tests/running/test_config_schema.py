@@ -118,7 +118,6 @@ REFUSED: list[dict[str, Any]] = [
     {"trackers": ["wandbee"]},
     {"trackers": "wandb"},
     {"trackers": [{"project": "p"}]},
-    {"evaluation": {}},
     {"guards": {"silence": 1}},
     {"model": None},
 ]
@@ -162,7 +161,8 @@ def test_a_misspelt_key_is_not_valid_at_any_depth(method: str) -> None:
         *above, last = key.key.replace("[]", ".0").split(".")
         node: Any = values
         for part in above:
-            node = (node[int(part)] if part.isdigit() else node.get(part)) if node is not None else None
+            inside = dict(enumerate(node)) if isinstance(node, list) else node or {}
+            node = inside.get(int(part) if part.isdigit() else part)
         if isinstance(node, dict):  # not in a family where a path is given
             node[f"{last}x"] = node.pop(last, None)
             assert not validator.is_valid(values), key.key

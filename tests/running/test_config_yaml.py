@@ -39,8 +39,11 @@ def test_what_is_written_beside_a_merge_wins_and_the_rest_is_merged(tmp_path: Pa
 
 def test_a_merge_of_a_merge_gives_the_nearest_value(tmp_path: Path) -> None:
     text = HEAD + FAMILY.replace("family: &family", "family: &family\n    <<: {digits: [1], split: heldout}")
-    family: Any = load_recipe(_written(tmp_path, text)).data.family
-    assert (family.digits, family.split) == ((3,), "heldout")
+    text += "evaluation: {data: {family: {<<: *family, split: train}}}\n"
+    recipe: Any = load_recipe(_written(tmp_path, text))
+    assert (recipe.data.family.digits, recipe.data.family.split) == ((3,), "heldout")
+    again = recipe.evaluation.data.family
+    assert (again.digits, again.count, again.split) == ((3,), 50, "train")
 
 
 @pytest.mark.parametrize("given", ["[*a, *b]", "[*b, *a]", "[*a, *a]"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import math
 import subprocess
 import sys
@@ -145,6 +146,25 @@ def test_a_killed_run_is_stored_and_a_resumed_one_waits_for_that(tmp_path: Path)
     assert [(step, metrics["loss"]) for _, _, step, metrics in rows] == [(1, 1.0), (2, 1.0), (3, 1.0), (4, 2.0)]
     assert len({run for run, _, _, _ in rows}) == 1
     assert trackio_alerts(tmp_path) == ["run failed"]  # the first life's
+
+
+def test_a_tracker_holds_its_lock_before_it_has_started_itself(tmp_path: Path) -> None:
+    """So that of two lives of a run the first is stored first, however long its tracker takes to start."""
+    with Trackers([spec(kind="tensorboard")], print) as tracked:
+        tracked.start("mine", {}, tmp_path)
+        with (tmp_path / "tensorboard.lock").open() as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (tmp_path / "tensorboard.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # let go of at the end
+
+
+def test_what_lies_in_the_current_folder_is_not_taken_for_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tensorboard.py").write_text("raise RuntimeError('imported from the current folder')")
+    monkeypatch.chdir(tmp_path)
+    life(spec(kind="tensorboard"), tmp_path / "trackers", range(1, 3), value=1.0)
+    assert len(tensorboard_scalars(tmp_path / "trackers")["loss"]) == 2
 
 
 # ---------------------------------------------------------------- what goes wrong

@@ -28,7 +28,7 @@ from burnish.traces.files import atomic_write
 
 _MODEL = ("config.json", "*.safetensors", "*.safetensors.index.json", *BESIDE_WEIGHTS)
 _ADAPTER = ("adapter_config.json", "adapter_model.safetensors")
-_DATASET = ("rows.jsonl", "traces/*.parquet")
+_DATASET = ("rows.jsonl", "traces/[!.]*.parquet")
 PATTERNS: Mapping[Made, tuple[str, ...]] = {"model": _MODEL, "adapter": _ADAPTER, "dataset": _DATASET}
 """The files of a folder that make out an artefact."""
 
@@ -110,6 +110,26 @@ def outside_contents(spec: NodeSpec | Recipe, taken: Iterable[KeyPath], contents
             raise InputError(f"{'.'.join(str(part) for part in key)}: {error}") from None
         if found is not None:
             yield Content(key, text, found)
+
+
+def recipe_contents(recipe: Recipe, base: Path | None = None) -> dict[str, str]:
+    """Dotted key -> hash of what it names outside of the recipe; relative paths are taken from `base`.
+
+    What cannot be looked into, such as a function that was handed over in Python, is left out.
+    """
+    found: dict[str, str] = {}
+    contents = Contents()
+    for key, text in texts(recipe.model_dump(mode="json")):
+        place = text if base is None or not (base / text.rpartition(":")[0]).exists() else str(base / text)
+        if base is not None and (base / text).exists():
+            place = str(base / text)
+        try:
+            hashed = _hash(key, place, contents)
+        except (InputError, OSError):
+            continue
+        if hashed is not None:
+            found[".".join(str(part) for part in key)] = hashed
+    return found
 
 
 def _hash(key: KeyPath, text: str, contents: Contents) -> str | None:

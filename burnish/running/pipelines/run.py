@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from burnish.errors import BurnishError, InputError, RunError
 from burnish.methods.recipe import Recipe
+from burnish.running.interrupts import InterruptedRunError, Interrupts
 from burnish.running.lock import Lock
 from burnish.running.pipelines.artefacts import Artefact, Resolved, Store, now
 from burnish.running.pipelines.contents import Contents
@@ -91,7 +92,7 @@ def run_graph(graph: Graph, out: Path, executors: Mapping[str, Executor], displa
     Raises InputError when `out` holds something else or another pipeline runs there, and what an executor raises; what
     was finished before stays finished, and a node that was interrupted goes on where it was the next time.
     """
-    with _held(out):
+    with _held(out), Interrupts() as interrupts:
         contents, store = Contents(out / MEMORY), Store(out)
         state = _State(graph, out, plan(graph, store, contents))
         made: dict[str, Artefact] = {}
@@ -109,6 +110,8 @@ def run_graph(graph: Graph, out: Path, executors: Mapping[str, Executor], displa
             made[node.id] = artefact
             state.done(node.id, artefact, status)
             results.append(NodeResult(node.id, node.kind, status, artefact))
+            if interrupts.requested and number < len(graph.nodes):
+                raise InterruptedRunError(f"stopped after node {node.id}; run again to go on")
         return PipelineResult(out, tuple(results))
 
 
@@ -153,7 +156,8 @@ def _held(out: Path) -> Iterator[None]:
     """Make the directory and hold its lock while the block runs."""
     try:
         held = {entry.name for entry in out.iterdir()} if out.exists() else set()
-        if foreign := sorted(held - _OURS):
+        aside = {name for name in held if name.startswith((f".{STATE}.", f".{MEMORY}."))}  # of one that was killed
+        if foreign := sorted(held - _OURS - aside):
             raise InputError(
                 f"{out} holds other things than a pipeline's ({foreign[0]}{', ...' * (len(foreign) > 1)}): "
                 "give a directory of its own with --out"
@@ -167,6 +171,8 @@ def _held(out: Path) -> Iterator[None]:
     if not lock.held:
         raise InputError(f"another pipeline runs in {out}{lock.owner()}: wait for it, or choose another --out")
     try:
+        for name in aside:
+            (out / name).unlink(missing_ok=True)
         yield
     finally:
         lock.release()
