@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # for editors and type checkers
     from burnish.running.catalogue import config, explain, list_methods
     from burnish.running.config import load_recipe
     from burnish.running.data import read_tasks
+    from burnish.running.probing import probe_sandbox
     from burnish.running.talk import Conversation, Sample, Speaker, chat, sample
     from burnish.running.talk import export_model as export
     from burnish.sampling import LocalEngine
@@ -49,6 +50,7 @@ _HOMES: dict[str, str] = {
     "export": "burnish.running.talk:export_model",
     "list_methods": "burnish.running.catalogue",
     "explain": "burnish.running.catalogue",
+    "probe_sandbox": "burnish.running.probing",
     # what goes with it
     "compare": "burnish.studies.evaluation",
     "curve": "burnish.view.curve",

@@ -19,6 +19,7 @@ RUNNING, LOOKING, MODELS, KNOWLEDGE = "Running", "Looking at runs and data", "Mo
 COMMANDS = (
     "train", "pipeline", "config", "show", "report", "data", "chat", "sample", "eval", "check", "export", "methods",
     "explain",
+    "env",
 )  # fmt: skip
 """The order of the commands within their headings."""
 

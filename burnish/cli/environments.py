@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
 import os
@@ -16,7 +15,7 @@ from burnish.cli.app import KNOWLEDGE, AsJson, app, examples, printable, wide_co
 from burnish.running.output import results
 
 if TYPE_CHECKING:
-    from burnish.environments.sandbox.probe import Row, Starts
+    from burnish.environments.sandbox.probe import Row
 
 env_app = typer.Typer(
     help="Environments and the sandbox that code runs in.", no_args_is_help=True, rich_markup_mode=None
@@ -31,7 +30,10 @@ def probe(as_json: AsJson = False) -> None:
     A task names under `demands` what it insists on; where that does not hold, its sandbox is refused. Ends with
     status 1 where no sandbox can be made at all. docs/sandbox.md says what each line relies on.
     """
-    rows, starts = asyncio.run(_measure())
+    from burnish.running.probing import probe_sandbox
+
+    found = probe_sandbox()
+    rows, starts = list(found.rows), found.starts
     if as_json:
         figures = {
             "provider": "namespace", "user": os.geteuid(), "kernel": platform.release(),
@@ -48,14 +50,6 @@ def probe(as_json: AsJson = False) -> None:
     if starts is None:
         print(f"burnish: {printable(rows[0].seen)}", file=sys.stderr)
         raise typer.Exit(1)
-
-
-async def _measure() -> tuple[list[Row], Starts | None]:
-    from burnish.environments.sandbox import NamespaceProvider
-    from burnish.environments.sandbox.probe import measure_starts, probe
-
-    async with NamespaceProvider() as provider:
-        return await probe(provider), await measure_starts(provider)
 
 
 def _table(rows: list[Row]) -> Any:

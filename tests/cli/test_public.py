@@ -32,6 +32,7 @@ FUNCTIONS = {
     "export": "export",
     "methods": "list_methods",
     "explain": "explain",
+    "env probe": "probe_sandbox",
 }
 """Command -> the public function behind it."""
 
