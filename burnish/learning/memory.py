@@ -28,11 +28,10 @@ _LOGITS = 5
 of log-softmax. Entropy and a kept support add a mask of a quarter each (they are bool)."""
 _CANDIDATES = 3
 """Micro-batches with the most tokens that are looked at: how a layout is cut decides between them."""
-_FUSED = ("adam", "adamw", "sgd", "adagrad")
 _STATE = {"adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adadelta": 2, "rmsprop": 1, "adagrad": 1}
 """Tensors the size of the parameter that an optimizer keeps of it."""
-_TEMPORARIES = 3
-"""Of an optimizer that is not fused: tensors the size of a parameter while it is updated."""
+_TEMPORARIES = {"nadam": 2, "radam": 2, "adadelta": 2, "adamax": 1, "rmsprop": 1, "adafactor": 1}
+"""Tensors the size of a parameter while an optimizer that is not fused updates it."""
 _HOLES = 1 / 3
 """Of what a forward pass on a CPU makes and gives back between tensors that are kept, the share that leaves holes in
 the C library's heap (measured with glibc: 0.17 without an adapter, 0.37 with one)."""
@@ -134,10 +133,13 @@ class _Sizes:
 
     def at_the_end(self) -> UpdateMemory:
         """Every gradient, and what adding up the last one takes; or the optimizer at work."""
-        masters = self.learner.masters
-        copies = self.largest + (self.largest // 2 if masters.separate else 0)
-        if self.learner.optimizer_spec.name not in _FUSED:
-            copies = max(copies, _TEMPORARIES * self.largest)
+        model, at_work = self.learner.model, _TEMPORARIES.get(self.learner.optimizer_spec.name, 0) * self.largest
+        copies = 0
+        if self.learner.masters.separate:
+            copies = self.largest // 2  # the gradient of the copy, before it is added to the master's
+        elif model.network.get_input_embeddings().weight is getattr(model.head.projection, "weight", None):
+            copies = 2 * self.head  # tied weights get a gradient from each of their places, and the sum of both
+        copies = max(copies, at_work)
         return UpdateMemory(optimizer=self.optimizer, gradients=self.gradients, temporaries=copies)
 
     def _activations(self, batch: MicroBatch, kept: Activations) -> tuple[int, int]:
@@ -162,6 +164,15 @@ def optimizer_bytes(spec: OptimizerSpec, parameters: Iterable[Tensor]) -> int:
         return sum(_factored(shape) * size for shape, size in shapes)
     copies = _STATE.get(spec.name, 0) + (spec.momentum > 0)
     return sum(copies * int(np.prod(shape)) * size for shape, size in shapes)
+
+
+def training_bytes(spec: OptimizerSpec, parameters: Iterable[Tensor]) -> int:
+    """Bytes of training these weights, activations apart: the weights, float32 masters beside low-precision ones,
+    gradients, and the optimizer's state."""
+    weights = list(parameters)
+    masters = [torch.empty_like(w, dtype=torch.promote_types(w.dtype, torch.float32), device="meta") for w in weights]
+    copies = sum(_size(w) for w, master in zip(weights, masters, strict=True) if master.dtype != w.dtype)
+    return copies + 2 * sum(map(_size, masters)) + optimizer_bytes(spec, masters)
 
 
 def _factored(shape: tuple[int, ...]) -> int:

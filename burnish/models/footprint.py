@@ -25,6 +25,8 @@ from burnish.models.language_model import LanguageModel
 
 _PROBE = 32
 """Tokens of the watched pass."""
+_PROBE_ROWS = 128
+"""The same, and half of it, where attention does not go through our interface: such models work in chunks of 64."""
 
 
 @dataclass(frozen=True)
@@ -97,13 +99,13 @@ class Activations:
     @classmethod
     def of(cls, model: LanguageModel) -> Activations:
         """Watch a forward pass of a few tokens. Leaves no gradient and changes nothing."""
-        length = min(_PROBE, model.context_length or _PROBE)
+        length = _PROBE if model.sharing else _PROBE_ROWS
+        length = min(length, model.context_length or length)
         if not model.sharing:
             (long, made), (short, _) = (_row(model, n) for n in (length, length // 2))
             per_pair = max(0.0, (long / length - short / (length // 2)) / (length - length // 2))
             return cls(model, long / length - per_pair * length, per_pair, max(0.0, made - long) / length)
-        tokens = torch.arange(length, device=model.device) % model.vocab_size
-        forest = Forest.build([tokens], [-1], device=model.device)
+        forest = _line(model, length)
         layout = _Noted(forest)
         with _every_layer_kept(model), _Watch(_own(model)) as watch:
             watch.alive = model.hidden(forest.tokens, forest.positions, layout)
@@ -122,10 +124,19 @@ class Activations:
         """The same for rows padded to one length: the path of models that cannot share."""
         return int(count * length * (self.per_token + length * self.per_pair))
 
+    def sequence(self, length: int) -> int:
+        """The same for one sequence of so many tokens."""
+        return self.forest(_line(self.model, length)) if self.model.sharing else self.rows(1, length)
+
     def layer_inputs(self, tokens: int) -> int:
         """Bytes of what every layer is given, which is all that is kept where layers are recomputed."""
         width = int(self.model.config.hidden_size) * self.model.dtype.itemsize
         return self.model.num_layers * tokens * width
+
+
+def _line(model: LanguageModel, length: int) -> Forest:
+    tokens = torch.arange(length, device=model.device) % model.vocab_size
+    return Forest.build([tokens], [-1], device=model.device)
 
 
 def _row(model: LanguageModel, length: int) -> tuple[int, int]:

@@ -67,7 +67,8 @@ class MemoryEstimate:
 
     def line(self) -> str:
         """What is printed before the first step; a GB is 10^9 bytes."""
-        shown = ", ".join(f"{n} {_gb(size)}" for n, size in self.parts.items() if size >= _SHOWN * self.peak)
+        largest = sorted(self.parts.items(), key=lambda part: -part[1])
+        shown = ", ".join(f"{name} {_gb(size)}" for name, size in largest if size >= _SHOWN * self.peak)
         place = "" if self.device == "cpu" else f" of {self.device} (not verified on a GPU)"
         return (
             f"memory: about {_gb(self.peak)} GB{place} at its peak, in {self.moment} ({shown}); "
@@ -110,7 +111,7 @@ def estimate(parts: Parts) -> MemoryEstimate:
     moments: dict[Moment, dict[str, int]] = {
         "the update": coming | {
             "gradients": update.gradients, "activations": update.activations, "logits": update.logits,
-            "temporaries": update.temporaries, "holes": update.holes,
+            "temporaries": update.temporaries, "allocator": update.holes,
         },
         "sampling": coming | {"sampling": engine.passing},
     }  # fmt: skip
@@ -133,6 +134,7 @@ def _held(parts: Parts) -> dict[str, int]:
         "optimizer": optimizer_held(parts.learner),
     }
     if parts.policy.device.type == "cpu":
+        _touch(parts.policy)
         now["process"] = max(0, held_memory() - sum(now.values()))
     return now
 
@@ -181,6 +183,14 @@ def _engine(parts: Parts, steps: list[list[Group]], kept: Activations) -> Engine
 def _weights(model: LanguageModel) -> int:
     """Bytes of a model's weights; tied ones count once."""
     return sum(p.numel() * p.element_size() for p in model.network.parameters())
+
+
+@torch.no_grad()
+def _touch(model: LanguageModel) -> None:
+    """Read something of every page of the weights: those of a mapped file that lay idle may have been taken back, and
+    would not be counted as held."""
+    for parameter in model.network.parameters():
+        parameter.flatten()[::512].count_nonzero()
 
 
 def _gb(size: int) -> str:

@@ -29,6 +29,21 @@ def held_memory() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
+def peak_memory() -> int:
+    """Bytes of the most memory the process has held so far.
+
+    getrusage is not asked on Linux: what it says of a process also covers the one that started it.
+    """
+    if sys.platform == "linux":
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    import resource  # there is none on Windows
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+
 def free_memory() -> int:
     """Bytes of memory that can still be had without swapping, within the limit of a container."""
     free = int(psutil.virtual_memory().available)

@@ -11,7 +11,7 @@ from burnish.models.language_model import LanguageModel
 from burnish.sampling.engine import LocalEngine
 from burnish.sampling.memory import ByteBudget
 from burnish.sampling.pool import Pool, rounded
-from burnish.sampling.shared import _WIDTH, SharedRunner
+from burnish.sampling.shared import _PREFIX, _WIDTH, SharedRunner
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class EngineMemory:
     held: int = 0
     """Buffers of keys and values, which stay for the next call."""
     passing: int = 0
-    """Prompts' keys and values, the packed pass over them, logits and what is drawn from them."""
+    """Prompts' keys and values, the packed pass over them, logits and what is drawn from them, sessions that end."""
 
 
 def engine_memory(engine: LocalEngine, works: Sequence[Work], *, layer_bytes: float = 0.0) -> EngineMemory:
@@ -49,23 +49,25 @@ def engine_memory(engine: LocalEngine, works: Sequence[Work], *, layer_bytes: fl
 
     `layer_bytes`: what one layer computes of a token in a pass over prompts.
     """
-    scheduler, model = engine._scheduler, engine.model
+    scheduler = engine._scheduler
     runner, most = scheduler.runner, scheduler.max_rows
     rows = [min(most, work.prompts * work.samples) for work in works]
-    passing = [_logits(model, r) for r in rows]
-    if not isinstance(runner, SharedRunner):
-        passes = [r * (w.length + w.max_tokens) * layer_bytes for r, w in zip(rows, works, strict=True)]
-        return EngineMemory(0, max((p + int(q) for p, q in zip(passing, passes, strict=True)), default=0))
-    token = runner.shape.token_bytes
+    logits = [_logits(engine.model, r) for r in rows]
+    if not isinstance(runner, SharedRunner):  # nothing is cached, whole sequences are computed again
+        again = [int(r * (w.length + w.max_tokens) * layer_bytes) for r, w in zip(rows, works, strict=True)]
+        return EngineMemory(0, max(map(sum, zip(logits, again, strict=True)), default=0))
+    token, passing = runner.shape.token_bytes, 0
     for index, work in enumerate(works):
+        shared = rounded(work.shared, _PREFIX) if engine.deterministic else work.shared
+        prefixes = min(work.prompts, -(-most // work.samples) + 1) * shared * token
         packed = min(work.prompts * work.length, max(scheduler.pack_tokens, work.length))
-        prefixes = min(work.prompts, -(-most // work.samples) + 1) * work.shared * token
-        passing[index] = max(passing[index] + prefixes, prefixes + int(packed * (token + layer_bytes)))
+        ended = rows[index] * work.own * token  # a row that ends leaves a copy of its keys to its session
+        passing = max(passing, prefixes + max(logits[index] + ended, int(packed * (token + layer_bytes))))
     if engine.deterministic:  # a pool for each shape of request, instead of one for all
         held = sum(_pool(runner, r, rounded(w.own, _WIDTH)) for r, w in zip(rows, works, strict=True))
     else:
         held = _pool(runner, max(rows, default=0), max((w.own for w in works), default=0))
-    return EngineMemory(min(held, runner.budget.limit), max(passing, default=0))
+    return EngineMemory(min(held, runner.budget.limit), passing)
 
 
 def _pool(runner: SharedRunner, rows: int, width: int) -> int:

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 
+from burnish.learning.memory import training_bytes
 from burnish.learning.scoring import score
+from burnish.learning.spec import OptimizerSpec
+from burnish.models.footprint import Activations
 from burnish.models.language_model import LanguageModel
 from burnish.models.precision import choose_dtype
 from burnish.models.spec import DtypeName, ModelSpec
 from burnish.running.sync import finished
 from burnish.running.talk import Speaker, model_spec
+from burnish.sampling.shared import cache_shape
 from burnish.sampling.spec import SamplingSpec
 from burnish.sources.context import Context
 from burnish.tasks import Task
@@ -44,7 +47,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Check:
-    """Everything found. Bytes of training and of keys and values are estimates, from counts and not from a run."""
+    """Everything found. Bytes of training, of activations for 1,000 tokens, and of keys and values are estimates."""
 
     model: str
     template: str
@@ -58,6 +61,9 @@ class Check:
     context_length: int | None
     weight_bytes: int
     training_bytes: int
+    activation_bytes: int
+    recomputed_bytes: int
+    """Of activations where layers are computed again in the backward pass."""
     kv_bytes: int
 
     @property
@@ -82,10 +88,11 @@ class Check:
             f"sampler/learner gap of log-probabilities: max {gap.largest:.2e}, mean {gap.mean:.2e}, "
             f"99.9th percentile {gap.p999:.2e} over {gap.tokens} sampled tokens ({promise})",
             f"weights: {_size(self.weight_bytes)}",
-            f"training all weights with AdamW: about {_size(self.training_bytes)} (estimated from the parameter "
-            "count: masters, gradients and two moments; activations come on top)",
-            f"keys and values of {_SEQUENCES} sequences of {_LENGTH} tokens: about {_size(self.kv_bytes)} (estimated "
-            "from the configuration, nothing shared)",
+            f"memory to train all weights with AdamW: about {_size(self.training_bytes)} (weights, masters, gradients, "
+            f"two moments), and {_size(self.activation_bytes)} for every 1,000 tokens of a micro-batch, or "
+            f"{_size(self.recomputed_bytes)} with gradient checkpointing (estimated)",
+            f"memory to sample {_SEQUENCES} sequences of {_LENGTH} tokens: about {_size(self.kv_bytes)} of keys and "
+            "values, nothing shared (estimated)",
         ])  # fmt: skip
 
 
@@ -108,6 +115,7 @@ def check_model(
     model = speaker.model
     computed = str(model.compute_dtype).removeprefix("torch.")
     reason = choose_dtype(model.device).reason if spec.dtype == "auto" else f"{computed} (asked for)"
+    kept, recomputed = activation_bytes(model)
     return Check(
         model=spec.path,
         template=str(speaker.format.finding),
@@ -120,7 +128,9 @@ def check_model(
         layers=model.num_layers,
         context_length=model.context_length,
         weight_bytes=sum(p.numel() * p.element_size() for p in model.network.parameters()),
-        training_bytes=training_bytes(model),
+        training_bytes=training_bytes(OptimizerSpec(), model.network.parameters()),
+        activation_bytes=kept,
+        recomputed_bytes=recomputed,
         kv_bytes=kv_bytes(model, _SEQUENCES * _LENGTH),
     )
 
@@ -143,20 +153,24 @@ def sampler_gap(speaker: Speaker, *, samples: int, max_tokens: int, seed: int = 
     return Gap(float(gaps.max()), float(gaps.mean()), float(np.quantile(gaps, 0.999)), len(gaps))
 
 
-def training_bytes(model: LanguageModel) -> int:
-    """Bytes of training all weights with AdamW: masters, gradients, two moments, and the copy."""
-    wide = 8 if model.compute_dtype == torch.float64 else 4
-    count = sum(p.numel() for p in model.network.parameters())
-    copy = 0 if model.compute_dtype in (torch.float32, torch.float64) else model.compute_dtype.itemsize
-    return count * (4 * wide + copy)
+def activation_bytes(model: LanguageModel) -> tuple[int, int]:
+    """Bytes that a forward pass over 1,000 tokens keeps when all weights learn, and with gradient checkpointing."""
+    learning = [p for p in model.network.parameters() if p.requires_grad]
+    model.network.requires_grad_(True)
+    try:
+        found = Activations.of(model)
+    finally:
+        model.network.requires_grad_(False)
+        for parameter in learning:
+            parameter.requires_grad_(True)
+    length = min(_LENGTH, model.context_length or _LENGTH)
+    kept = 1000 * found.sequence(length) // length
+    return kept, found.layer_inputs(1000) + kept // model.num_layers
 
 
 def kv_bytes(model: LanguageModel, tokens: int) -> int:
-    """Bytes of the keys and values of so many tokens in every layer."""
-    config = model.config
-    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    return 2 * model.num_layers * int(heads) * int(size) * model.compute_dtype.itemsize * tokens
+    """Bytes of the keys and values of so many tokens in every layer; 0 where the engine caches none."""
+    return tokens * cache_shape(model).token_bytes if model.sharing else 0
 
 
 def _size(count: int) -> str:
