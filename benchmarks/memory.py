@@ -115,7 +115,7 @@ def main() -> None:
             machine = {
                 "processor": platform.machine(),
                 "libc": " ".join(platform.libc_ver()),
-                "threads": os.cpu_count(),
+                "cores": os.cpu_count(),
             }
             found = {"recipe": recipe, **measure(recipe), "machine": machine | {"torch": version("torch")}}
             file.write_text(json.dumps(found, indent=1) + "\n", "utf-8")

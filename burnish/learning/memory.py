@@ -82,11 +82,14 @@ def update_memory(
     )  # fmt: skip
     sizes = _Sizes.of(learner)
     largest = sorted(range(len(batches)), key=lambda i: sum(map(len, batches[i])), reverse=True)[:_CANDIDATES]
-    moments = [sizes.at_the_end()]
-    for index in largest:
-        batch = MicroBatch.lay_out(batches[index], model.device)
-        moments.append(sizes.backward_begins(batch, kept, wanted, summed=index > 0, again=again))
-    return max(moments, key=lambda moment: moment.total)
+    begins = [
+        sizes.backward_begins(
+            MicroBatch.lay_out(batches[index], model.device), kept, wanted, summed=index > 0, again=again
+        )
+        for index in largest
+    ]
+    holes = max((moment.holes for moment in begins), default=0) if layout.gradient_checkpointing else 0
+    return max([*begins, sizes.at_the_end(holes)], key=lambda moment: moment.total)
 
 
 @dataclass(frozen=True)
@@ -131,8 +134,11 @@ class _Sizes:
             holes=int(_HOLES * passing) if model.device.type == "cpu" else 0,
         )
 
-    def at_the_end(self) -> UpdateMemory:
-        """Every gradient, and what adding up the last one takes; or the optimizer at work."""
+    def at_the_end(self, holes: int) -> UpdateMemory:
+        """Every gradient, and what adding up the last one takes; or the optimizer at work.
+
+        `holes` are those that layers computed again leave between the gradients.
+        """
         model, at_work = self.learner.model, _TEMPORARIES.get(self.learner.optimizer_spec.name, 0) * self.largest
         copies = 0
         if self.learner.masters.separate:
@@ -140,7 +146,7 @@ class _Sizes:
         elif model.network.get_input_embeddings().weight is getattr(model.head.projection, "weight", None):
             copies = 2 * self.head  # tied weights get a gradient from each of their places, and the sum of both
         copies = max(copies, at_work)
-        return UpdateMemory(optimizer=self.optimizer, gradients=self.gradients, temporaries=copies)
+        return UpdateMemory(optimizer=self.optimizer, gradients=self.gradients, temporaries=copies, holes=holes)
 
     def _activations(self, batch: MicroBatch, kept: Activations) -> tuple[int, int]:
         """Bytes that a forward pass keeps, and that it makes and gives back between them."""
@@ -154,7 +160,7 @@ class _Sizes:
         if not self.learner.layout.gradient_checkpointing:
             return everything, passing
         # a layer at a time is computed again, and keeps then what it would have kept
-        return kept.layer_inputs(tokens) + everything // model.num_layers, passing // model.num_layers
+        return kept.layer_inputs(tokens) + everything // model.num_layers, passing
 
 
 def optimizer_bytes(spec: OptimizerSpec, parameters: Iterable[Tensor]) -> int:
