@@ -31,21 +31,25 @@ class Journal:
         Answers are forgotten where the run went on with a changed recipe, and those of a step that they brought to an
         end: a reward function that could not be reached is asked again.
         """
-        self._recorded.clear()
+        self._recorded = self._answers(step)
+
+    @property
+    def holds_answers(self) -> bool:
+        """Whether there is anything to replay from the first step on."""
+        return bool(self._answers(0))
+
+    def _answers(self, step: int) -> dict[tuple[int, str], deque[Any]]:
+        found: dict[tuple[int, str], deque[Any]] = defaultdict(deque)
         for event in self.events():
             kind, at = event.get("event"), event.get("step")
             if not isinstance(at, int):
                 continue
             if kind == "judging failed" or (kind == "resumed" and event.get("changed")):
-                for place in [place for place in self._recorded if place[0] >= at]:
-                    del self._recorded[place]
+                for place in [place for place in found if place[0] >= at]:
+                    del found[place]
             elif kind == "answer" and at >= step and "key" in event:
-                self._recorded[at, str(event["key"])].append(event.get("answer"))
-
-    @property
-    def holds_answers(self) -> bool:
-        """Whether anybody outside has been asked."""
-        return any(event.get("event") == "answer" for event in self.events())
+                found[at, str(event["key"])].append(event.get("answer"))
+        return found
 
     def note(self, event: str, **values: Any) -> None:
         """Append an event with the time of day, which is for people only: nothing is decided by it."""

@@ -94,6 +94,15 @@ def _represent_list(dumper: _Dumper, values: list[Any]) -> yaml.Node:
 _Dumper.add_representer(list, _represent_list)
 
 
+def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
+    # YAML counts these as line ends, and only double quotes keep them
+    odd = any(sign in text for sign in "\x85\u2028\u2029")
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if odd else None)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
 class _Walk:
     """Notes the line of every key; refuses doubled keys, aliases that stand inside of what they name, and bombs."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import string
 from collections.abc import Iterator
 from dataclasses import replace
@@ -52,7 +53,7 @@ def _decoded(path: Path, line: int, raw: bytes) -> str:
 
 def _parsed(path: Path, line: int, text: str) -> Row:
     try:
-        row = json.loads(text, parse_constant=_refuse_constant)
+        row = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
         if line == 1 and text.startswith("["):
             raise InputError(f"{path}, line 1: a JSON array; write one object a line instead (`jq -c '.[]'`)") from None
@@ -76,6 +77,13 @@ def _parsed(path: Path, line: int, text: str) -> Row:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON; write null or a number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):  # Python reads 1e400 so
+        raise ValueError(f"{text} is too large a number")
+    return number
 
 
 def read_tasks(spec: DataSpec, path: Path, *, seed: int, demonstrations: bool = False) -> list[Task]:

@@ -61,7 +61,7 @@ def generate(spec: ArithmeticSpec, seed: int) -> list[Item]:
     item. Raises InputError when the family does not hold that many.
     """
     items: dict[tuple[Operation, int, int], Item] = {}
-    chunk = max(4096, 4 * spec.count)
+    chunk = min(max(4096, 4 * spec.count), 1 << 16)  # a count that the family does not hold must not fill the memory
     start, barren = 0, 0
     while len(items) < spec.count and barren < _PATIENCE:
         before = len(items)
