@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from typing import Any
 
 import numpy as np
 import psutil
 
+from burnish.running.machine_memory import peak_memory
 from burnish.traces import Group
 
 
@@ -49,5 +49,5 @@ def timing(record: dict[str, Any], started: float, collected: float, updated: fl
         "timing/evaluate_seconds": time.perf_counter() - updated,
         "timing/tokens_per_second": tokens / max(updated - started, 1e-9),
         "timing/rss_bytes": float(psutil.Process().memory_info().rss),
-        "timing/peak_rss_bytes": float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024),
+        "timing/peak_rss_bytes": float(peak_memory()),
     }

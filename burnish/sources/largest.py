@@ -54,7 +54,7 @@ def _largest(order: TaskOrder, steps: int) -> list[list[Task]]:
 
 
 def _filled(tasks: Sequence[Task], make: Callable[[Task], Group], budget: int) -> list[Group]:
-    """Groups of the tasks, until they fill several micro-batches; the longest texts come first then."""
+    """Groups of the tasks in order, until they fill several micro-batches."""
     groups: list[Group] = []
     tokens = 0
     for task in tasks:
