@@ -198,6 +198,8 @@ def _words(annotation: Any, inner: Sequence[type[BaseModel]] = ()) -> str:
         return f"list of {len(arguments)} of {_words(arguments[0])}"
     if origin in (tuple, list):
         return f"list of {_words(arguments[0])}"
+    if origin is dict:
+        return f"names, each with {'any value' if arguments[1] is Any else _words(arguments[1])}"
     if origin is Callable or annotation is Callable:
         return "function"
     return "function" if "Callable" in str(annotation) else str(annotation)

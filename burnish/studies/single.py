@@ -6,16 +6,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from burnish.environments.spec import AnyWorld
 from burnish.feedback.numbers import only_number
 from burnish.feedback.numeric import NumericReward
+from burnish.ledger import Ledger
 from burnish.methods.recipe import EvaluationSpec
 from burnish.models.spec import DtypeName, ModelSpec
+from burnish.running.acting import family_of, greedy_context, trial_of
 from burnish.running.data import evaluation_spec
 from burnish.running.keywords import overrides_of
 from burnish.running.sync import finished
 from burnish.running.talk import Named, Speaker, model_spec
+from burnish.sources.spec import EpisodesSpec
+from burnish.studies.acting import evaluate_attempts
 from burnish.studies.evaluation import Evaluation, evaluate, greedy
 from burnish.tasks import Task, build_tasks
+from burnish.tasks.rendering import prompt_of
 
 
 def evaluate_by_name(
@@ -53,6 +59,9 @@ def evaluate_model(
 
     Raises InputError for a model that cannot be loaded and for data that cannot be read or judged.
     """
+    if spec.environment is not None:
+        return _evaluate_in_world(model, spec, spec.environment, seed, progress)
+    assert spec.data is not None  # the spec holds one of the two
     tasks = build_tasks(spec.data, seed=seed, base=base)
     check = NumericReward(spec.correct)
     check.check(tasks)
@@ -60,7 +69,7 @@ def evaluate_model(
     path = model.path if isinstance(model, ModelSpec) else speaker.model.name
 
     def render(task: Task) -> list[int]:
-        return speaker.format.prompt(task.prompt if task.messages is None else list(task.messages)).tokens
+        return prompt_of(speaker.format, task).tokens
 
     return finished(
         evaluate(
@@ -78,3 +87,21 @@ def evaluate_model(
             progress=progress,
         )
     )
+
+
+def _evaluate_in_world(
+    model: Named,
+    spec: EvaluationSpec,
+    world: AnyWorld,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
+) -> Evaluation:
+    """Greedy attempts at the tasks of a world."""
+    speaker = model if isinstance(model, Speaker) else Speaker(model, max_rows=spec.concurrency)
+    path = model.path if isinstance(model, ModelSpec) else speaker.model.name
+    family = family_of(world, seed=seed, base=None)
+    context = greedy_context(speaker.engine, speaker.format, spec.max_tokens, seed, Ledger())
+    stage = trial_of(world, family, EpisodesSpec(), context, speaker.model)
+    notes = {"model_path": str(path), "template": str(speaker.format.finding), "world": world.model_dump(mode="json")}
+    work = evaluate_attempts(stage, family.tasks(), concurrency=spec.concurrency, notes=notes, progress=progress)
+    return finished(work)

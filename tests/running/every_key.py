@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from burnish.methods.registry import METHODS
+from tests.running.every_data_key import DATA_KEYS
 
 NUMERIC = {"kind": "numeric", "tolerance": 0.5}
 HELD = {"data": {"path": "@held.jsonl"}, "max_tokens": 3, "correct": {"tolerance": 0.5}}
@@ -53,6 +54,22 @@ def reward(function: str) -> dict[str, Any]:
 def numeric(**keys: Any) -> dict[str, Any]:
     """`given` with a numeric reward."""
     return {"rewards": {"rewards": [{**NUMERIC, **keys}]}}
+
+
+def verified(kind: str, **keys: Any) -> dict[str, Any]:
+    """`given` with a verifier of that kind."""
+    return {"rewards": {"rewards": [{"kind": kind, **keys}]}}
+
+
+def of_kind(value: Any, kinds: str) -> Entry:
+    """A key of other kinds of reward than the one that is there."""
+    return Entry(value, fails=f"belongs to kind {kinds}", given=numeric(), where=("grpo",))
+
+
+DENSE, SHORT = ({"kind": "function", "function": f"@rewards.py:{name}"} for name in ("dense", "short"))
+GATED = {"rewards": {"rewards": [DENSE, SHORT], "gates": [{"component": "dense", "least": -1.0}]}}
+CLOSED = {"rewards": {**GATED["rewards"], "gates": [{"component": "dense", "least": 1e9, "gates": ["dense"]}]}}
+"""`given` with two rewards, the first of which gates: open, and closed to itself alone."""
 
 
 def family(**keys: Any) -> dict[str, Any]:
@@ -209,6 +226,34 @@ GRPO: dict[str, Entry] = {
     "rewards.rewards[].fractions": grpo(True, "metrics", **numeric()),
     "rewards.rewards[].function": grpo("@rewards.py:short", "weights"),
     "rewards.rewards[].time_limit": grpo(0.05, "outcome", **reward("slow")),
+    "rewards.rewards[].thoughts_end": grpo("/", "metrics", **verified("exact", column="other")),
+    "rewards.rewards[].read": grpo("boxed", "metrics", **verified("exact", column="other", thoughts_end="/")),
+    "rewards.rewards[].normalise": grpo(
+        ["punctuation"], "metrics", sampling__max_tokens=2, **verified("exact", column="other")
+    ),
+    # what these do shows in answers that the tiny model does not write: tests/feedback/test_*.py
+    "rewards.rewards[].memory_limit": of_kind(100, "math or json_schema or"),
+    "rewards.rewards[].repair": of_kind(True, "math"),
+    "rewards.rewards[].strict": of_kind(True, "json_schema"),
+    "rewards.rewards[].key": of_kind("other", "json_schema"),
+    "rewards.rewards[].valid_share": of_kind(0.2, "json_schema"),
+    "rewards.rewards[].tools": of_kind("other", "tool_call"),
+    "rewards.rewards[].credit": of_kind("all", "tool_call or instructions or code"),
+    "rewards.rewards[].name_share": of_kind(0.5, "tool_call"),
+    "rewards.rewards[].argument_share": of_kind(True, "tool_call"),
+    "rewards.rewards[].extra_arguments": of_kind(True, "tool_call"),
+    "rewards.rewards[].alternatives": of_kind(True, "tool_call"),
+    "rewards.rewards[].arguments": of_kind("other", "instructions"),
+    "rewards.rewards[].loose": of_kind(True, "instructions"),
+    "rewards.rewards[].options": of_kind("other", "choice"),
+    "rewards.rewards[].rule": of_kind("boxed", "choice"),
+    "rewards.rewards[].pattern": of_kind("x", "choice"),
+    "rewards.rewards[].option_text": of_kind(False, "choice"),
+    "rewards.rewards[].partial": of_kind(False, "reasoning_gym"),
+    "rewards.gates[].component": fails("absent", "there is no component 'absent'", given=GATED, where=("grpo",)),
+    "rewards.gates[].least": grpo(1e9, "weights", **GATED),
+    "rewards.gates[].gates": Entry(["short"], "weights", CLOSED, where=("grpo",)),
+    "rewards.workers": fails(0, "whole number >= 1", where=("grpo",)),
     "rewards.concurrency": grpo(1, "metrics", **reward("crowd")),
     "engine_rows": grpo(3, "decoded"),
     "options.advantage": grpo("grpo", "weights"),
@@ -226,6 +271,8 @@ GRPO: dict[str, Entry] = {
 }
 
 TABLE: dict[str, dict[str, Entry]] = {
-    method: COMMON | {f"evaluation.{key}": entry for key, entry in EVALUATION.items()} | own
+    method: COMMON
+    | {key: Entry(**entry) for key, entry in DATA_KEYS.items()}
+    | {f"evaluation.{key}": entry for key, entry in EVALUATION.items()} | own
     for method, own in (("sft", SFT), ("grpo", GRPO))
 }
