@@ -9,13 +9,14 @@ import argparse
 import asyncio
 
 from burnish.errors import InputError
-from burnish.feedback.numeric import NumericReward
+from burnish.feedback.checking import Check
 from burnish.models.loading import load_model
 from burnish.models.spec import ModelSpec
 from burnish.running.assemble import format_of
 from burnish.running.config import load_recipe
 from burnish.sampling import LocalEngine, SamplingParams
 from burnish.studies.evaluation import Evaluation, evaluate
+from burnish.studies.judging import judged_by
 from burnish.studies.statistics import Interval
 from burnish.tasks import Task, build_tasks
 
@@ -26,11 +27,11 @@ def pass_rates(model: str, recipe: str, *, samples: int = 8, seed: int = 0) -> d
     Raises InputError when the recipe has no evaluation.
     """
     spec = load_recipe(recipe, ()).evaluation
-    if spec is None:
-        raise InputError(f"{recipe} has no `evaluation`, so it names no held-out tasks")
+    if spec is None or spec.data is None:
+        raise InputError(f"{recipe} has no `evaluation.data`, so it names no held-out tasks")
     tasks = build_tasks(spec.data, seed=seed)
     policy = load_model(ModelSpec(path=model, dtype="float32"), train=False)
-    form, check, engine = format_of(policy, "auto"), NumericReward(spec.correct), LocalEngine(policy, max_rows=256)
+    form, check, engine = format_of(policy, "auto"), Check(spec.correct), LocalEngine(policy, max_rows=256)
 
     def text(tokens: object) -> str:
         return policy.tokenizer.decode(tokens, skip_special_tokens=True)
@@ -42,7 +43,7 @@ def pass_rates(model: str, recipe: str, *, samples: int = 8, seed: int = 0) -> d
             render=lambda task: form.prompt(_prompt(task)).tokens,
             text=text,
             params=SamplingParams(spec.max_tokens, temperature=temperature, stop_ids=frozenset(form.stop_ids)),
-            correct=lambda task, answer: check.correct(task.columns, answer, task.id),
+            judge=judged_by(check),
             samples_per_task=count,
             seed=seed,
         )
@@ -52,6 +53,7 @@ def pass_rates(model: str, recipe: str, *, samples: int = 8, seed: int = 0) -> d
         accuracy = asyncio.run(measure(temperature, count)).accuracy
         assert accuracy is not None  # every answer was judged
         rates[name] = accuracy
+    check.feedback.close()
     return rates
 
 

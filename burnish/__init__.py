@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for editors and type checkers
     from burnish.models.loading import load_model
     from burnish.pipelines import run_pipeline, show_pipeline
     from burnish.running.catalogue import config, explain, list_methods
+    from burnish.running.checking import check_data
     from burnish.running.config import load_recipe
     from burnish.running.data import read_tasks
     from burnish.running.probing import probe_sandbox
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # for editors and type checkers
     from burnish.sampling import LocalEngine
     from burnish.studies.check import check_model as check
     from burnish.studies.evaluation import compare
+    from burnish.studies.gate import gate
     from burnish.studies.single import evaluate_by_name as evaluate
     from burnish.traces import Group, Span, Trace, Verdict
     from burnish.view.curve import curve
@@ -42,6 +44,7 @@ _HOMES: dict[str, str] = {
     "config": "burnish.running.catalogue",
     "show": "burnish.view.show",
     "report": "burnish.view.report:write_report",
+    "check_data": "burnish.running.checking",
     "read_tasks": "burnish.running.data",
     "chat": "burnish.running.talk",
     "sample": "burnish.running.talk",
@@ -51,6 +54,7 @@ _HOMES: dict[str, str] = {
     "list_methods": "burnish.running.catalogue",
     "explain": "burnish.running.catalogue",
     "probe_sandbox": "burnish.running.probing",
+    "gate": "burnish.studies.gate",
     # what goes with it
     "compare": "burnish.studies.evaluation",
     "curve": "burnish.view.curve",

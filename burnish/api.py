@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -152,8 +152,11 @@ async def _train(order: _Order, directory: RunDirectory) -> RunResult:
         # what was measured when the run began is not measured again: it might come out otherwise
         pinned = recipe.model.model_copy(update={"dtype": earlier.identity["dtype"]})
         recipe = recipe.model_copy(update={"model": pinned})
-    with computing(recipe), Trackers(recipe.trackers, progress.message) as trackers:
-        parts = assemble(recipe, base=order.base, outside=journal)
+    with (
+        computing(recipe),
+        Trackers(recipe.trackers, progress.message) as trackers,
+        closing(assemble(recipe, base=order.base, outside=journal)) as parts,
+    ):
         if earlier is not None and earlier.checkpoint is not None:
             restore(parts, earlier.checkpoint)  # a checkpoint of another model is refused before anything is written
         identity = _begin(order, directory, journal, parts, earlier)

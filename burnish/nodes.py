@@ -125,7 +125,10 @@ def run_judge(job: Job) -> Product:
             raise
         return groups
 
-    _each(job, "judging", left, len(given.parts()), judge)
+    try:
+        _each(job, "judging", left, len(given.parts()), judge)
+    finally:
+        feedback.close()
     _keep_tokenizer(given, dataset)
     dataset.write_rows()
     rewards = [m.reward for number in dataset.parts() for g in dataset.read(number) for m in g.members]

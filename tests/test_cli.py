@@ -191,7 +191,8 @@ def test_explain_gives_idea_source_and_keys(method: str, capsys: pytest.CaptureF
 def test_check_reports_the_gap_and_what_is_estimated(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, text, _ = status(capsys, "check", model, "--dtype", "float32")
     assert code == 0
-    for part in ("Prefix-preserving", "<|im_end|>", "prefix-shared attention (2 layers)", "max ", "99.9th percentile"):
+    stops = "stop tokens: <|im_end|>"
+    for part in ("Prefix-preserving", stops, "prefix-shared attention (2 layers)", "max ", "99.9th percentile"):
         assert part in text
     assert text.count("(estimated") == 2
     code, text, _ = status(capsys, "check", model, "--dtype", "float32", "--json")
@@ -318,9 +319,28 @@ def test_data_check_shows_the_first_task(tmp_path: Path, capsys: pytest.CaptureF
     file = tmp_path / "rows.jsonl"
     file.write_text('{"q": "1+1", "answer": 2}\n')
     code, text, _ = status(capsys, "data", "check", str(file), "prompt=q")
-    assert code == 0 and text == "1 tasks; the first:\nprompt: 1+1\nanswer: 2\n"
-    code, _, errors = status(capsys, "data", "check", str(file))
-    assert code == 2 and "no column 'prompt'" in errors
+    assert code == 0 and text.startswith(f"{file}: 1 row; format prompt, told by the columns q; read for prompts\n")
+    assert text.endswith("1 row can be used, 0 cannot; 0 with a warning\nthe first:\nprompt: 1+1\nanswer: 2\n")
+    code, text, _ = status(capsys, "data", "check", str(file))
+    assert code == 1 and f"{file}, line 1: no column 'prompt'" in text and "the first" not in text
+    code, _, errors = status(capsys, "data", "check", str(tmp_path / "none.jsonl"))
+    assert code == 2 and "no such file; did you mean 'rows.jsonl'?" in errors
+
+
+def test_data_check_renders_rows_for_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "rows.jsonl"
+    rows = [{"prompt": "1+1=", "completion": "2"}, {"prompt": "2+2=", "completion": "4" * 40}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    model = ("--model", "nursery:arithmetic-S")
+    assert status(capsys, "data", "check", str(file), *model)[0] == 0
+    code, text, _ = status(capsys, "data", "check", str(file), *model, "--max-tokens", "20", "--json")
+    report = json.loads(text)
+    assert code == 1 and report["kinds"]["long"]["first"][0]["row"] == f"{file}, line 2"
+    assert status(capsys, "data", "check", str(file), *model, "--max-tokens", "20", "--prompts")[0] == 0
+    code, _, errors = status(capsys, "data", "check", str(file), "--max-tokens", "20")
+    assert code == 2 and "name the model as well (--model)" in errors
+    assert status(capsys, "data", "check", str(file), "--prompts", "--demonstrations")[0] == 2
+    assert status(capsys, "data", "check", "family:arithmetic", "family.count=5", *model)[0] == 0
 
 
 # ---------------------------------------------------------------- documents

@@ -1,4 +1,4 @@
-"""Commands about environments: probe."""
+"""Commands about environments: probe, gate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ from burnish.running.output import results
 
 if TYPE_CHECKING:
     from burnish.environments.sandbox.probe import Row
+    from burnish.studies.gate import GateReport
 
 env_app = typer.Typer(
     help="Environments and the sandbox that code runs in.", no_args_is_help=True, rich_markup_mode=None
@@ -59,4 +60,50 @@ def _table(rows: list[Row]) -> Any:
     table = Table(Column("name", no_wrap=True), "holds", "what", Column("seen", overflow="fold"), show_edge=False)
     for row in rows:
         table.add_row(row.name, "yes" if row.holds else "no", Text(row.promise), Text(printable(row.seen)))
+    return table
+
+
+@env_app.command(
+    epilog=examples(
+        "burnish env gate lookup",
+        "burnish env gate grid 'levels=[1,2]' --tasks 100 --json",
+        "burnish env gate recipes/nursery/lookup-grpo.yaml",
+    )
+)
+def gate(
+    target: Annotated[
+        str, typer.Argument(metavar="NAME", help="a world (lookup, grid, hackable), or a recipe with an environment")
+    ],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="keys of the world, or of the recipe")
+    ] = None,
+    tasks: Annotated[int, typer.Option(metavar="N", min=1, help="tasks of each level that are tried")] = 40,
+    as_json: AsJson = False,
+) -> None:
+    """Check that an environment's tasks can be done and cannot be had for nothing.
+
+    An oracle must do every task, twice. An untouched environment, doing nothing, and each shortcut must fail; reruns
+    must agree; nothing private may stand in the opening; harder levels must be harder. Ends with status 1 when a check
+    fails.
+    """
+    from burnish.studies.gate import gate as put_to_gate
+
+    report = put_to_gate(target, overrides or (), tasks=tasks)
+    if as_json:
+        print(json.dumps(report.to_json(), indent=1), file=results())
+    else:
+        wide_console().print(_checks(report))
+        verdict = "admitted" if report.admitted else "not admitted"
+        print(f"{report.name}: {verdict}, {report.tasks} tasks, {1000 * report.seconds_an_attempt:.2f} ms an attempt")
+    if not report.admitted:
+        raise typer.Exit(1)
+
+
+def _checks(report: GateReport) -> Any:
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    table = Table(Column("check", no_wrap=True), "passed", Column("seen", overflow="fold"), show_edge=False)
+    for check in report.checks:
+        table.add_row(Text(printable(check.name)), "yes" if check.passed else "no", Text(printable(check.seen)))
     return table

@@ -1,4 +1,4 @@
-"""Commands about runs: train, config, report, show, data check."""
+"""Commands about runs: train, config, report, show."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from burnish.cli.app import (
     RecipeArgument,
     RunArgument,
     app,
-    data_app,
     examples,
-    printable,
 )
 from burnish.errors import InputError
 from burnish.running.output import results
@@ -177,41 +175,3 @@ def show(
     from burnish.view.show import show as look
 
     look(place, group=group, limit=limit, tokenizer=tokenizer).print(Console())
-
-
-@data_app.command(
-    "check",
-    epilog=examples(
-        "burnish data check rows.jsonl prompt=question answer=total",
-        "burnish data check chats.jsonl --demonstrations",
-        "burnish data check family:arithmetic family.digits=[3]",
-    ),
-)
-def data_check(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="a JSONL file of rows, or family:NAME", show_default=False)
-    ],
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="KEY=VALUE",
-            autocompletion=completion.data_keys,
-            help="keys of `data` in a recipe, such as prompt=question",
-        ),
-    ] = None,
-    demonstrations: Annotated[
-        bool, typer.Option("--demonstrations", help="as supervised training reads it: every row shows an answer")
-    ] = False,
-) -> None:
-    """Read data as training would, and show its first task.
-
-    The first row that training could not use is an error that names its line and the fix.
-    """
-    from burnish.running.data import read_tasks
-
-    tasks = read_tasks(file, overrides or (), demonstrations=demonstrations)
-    first = tasks[0]
-    print(f"{len(tasks)} tasks; the first:")
-    print(printable(f"prompt: {first.text}\nanswer: {first.answer}"))
-    if demonstrations:
-        print(printable(f"demonstration: {first.demonstration}"))

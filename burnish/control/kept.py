@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from burnish.signals.annotators import flattened
+from burnish.signals.annotators import flattened, present
 from burnish.traces import Group
 
 
@@ -15,6 +15,7 @@ def kept(groups: Sequence[Group]) -> dict[str, float]:
 
     * `discarded`: share of the members that left training, because their reward is missing or they are masked.
     * `masked`: share of the members that are masked, with or without a reward.
+    * `thin_groups`: share of the groups of which less than half has a reward, which by default do not train.
     * `rewards_kept`: how many members train with a reward; `reward_min`, `reward_max`: the range of their rewards,
       absent when there are none.
 
@@ -28,6 +29,7 @@ def kept(groups: Sequence[Group]) -> dict[str, float]:
     span = {"reward_min": float(rewards.min()), "reward_max": float(rewards.max())} if len(rewards) else {}
     return {
         "discarded": float(np.mean([not m.counts for m in members])),
+        "thin_groups": float(np.mean([present(g) < 0.5 for g in flattened(groups) if g.members])),
         "masked": float(np.mean([m.masked for m in members])),
         "rewards_kept": float(len(rewards)),
         **span,

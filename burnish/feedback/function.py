@@ -11,7 +11,7 @@ from typing import Any
 from burnish.errors import RunError
 from burnish.feedback.limited import Outcome, call_limited
 from burnish.feedback.loading import Signature, load_function, tail
-from burnish.feedback.reward import Missing, Score, named
+from burnish.feedback.reward import Missing, Score, from_written, named, written
 from burnish.feedback.spec import FunctionSpec
 from burnish.ledger import Quantity
 from burnish.outside import Direct, Outside
@@ -65,12 +65,12 @@ class FunctionReward:
             )
             counts: Counter[str] = Counter(calls=1)
             scores, fault = self._read(outcome, named(row, columns), len(completions), counts)
-            return {"scores": [_written(score) for score in scores], "fault": fault, "counts": dict(counts)}
+            return {"scores": [written(score) for score in scores], "fault": fault, "counts": dict(counts)}
 
         answer = await self.outside.ask(f"reward/{self.name}", [row, arguments, completions], call)
         self._counts.update(answer["counts"])
         self._faults[place] = answer["fault"]
-        return [_from_written(score) for score in answer["scores"]]
+        return [from_written(score) for score in answer["scores"]]
 
     def _read(self, outcome: Outcome, row: str, count: int, counts: Counter[str]) -> tuple[list[Score], str]:
         """Scores, and what is to be told of a call that failed as a whole (empty: it worked)."""
@@ -141,13 +141,13 @@ def _as_list(value: Any) -> list[Any] | None:
 
 def _failed(kind: str, counts: Counter[str], count: int, reason: str) -> tuple[list[Score], str]:
     counts[kind] += 1
-    return [Missing(Status.VERIFIER_ERROR, reason)] * count, reason
+    return [Missing(Status.VERIFIER_ERROR, reason, kind)] * count, reason
 
 
 def _checked(value: Any, at: str, counts: Counter[str]) -> Score:
     if value is None:
         counts["none"] += 1
-        return Missing(Status.VOID, f"{at}: the function returned None")
+        return Missing(Status.VOID, f"{at}: the function returned None", "none")
     try:
         number = math.nan if isinstance(value, (str, bytes)) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -156,13 +156,5 @@ def _checked(value: Any, at: str, counts: Counter[str]) -> Score:
         return number
     counts["invalid"] += 1
     shown = repr(value)[:80]
-    return Missing(Status.VERIFIER_ERROR, f"{at}: returned {shown}; return a finite number, or None for missing")
-
-
-def _written(score: Score) -> Any:
-    """A score as a JSON value, for the journal."""
-    return [score.status.value, score.reason] if isinstance(score, Missing) else score
-
-
-def _from_written(score: Any) -> Score:
-    return Missing(Status(score[0]), score[1]) if isinstance(score, list) else float(score)
+    reason = f"{at}: returned {shown}; return a finite number, or None for missing"
+    return Missing(Status.VERIFIER_ERROR, reason, "invalid")

@@ -51,7 +51,7 @@ def _load_file(name: str, path: Path) -> ModuleType:
     sys.modules[spec.name] = module  # dataclasses and type hints look their module up
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever foreign code raises on import is a fault of the input
+    except (Exception, SystemExit) as error:  # whatever foreign code raises on import is a fault of the input
         del sys.modules[spec.name]
         raise InputError(f"reward function {name!r}: importing {path} failed\n{tail(error)}") from error
     return module
@@ -64,7 +64,7 @@ def _load_module(name: str, module: str) -> ModuleType:
         if error.name and (module == error.name or module.startswith(f"{error.name}.")):
             raise InputError(f"reward function {name!r}: no module {error.name!r}; write it as {FORM}") from None
         raise InputError(f"reward function {name!r}: importing {module} failed\n{tail(error)}") from error
-    except Exception as error:  # whatever foreign code raises on import is a fault of the input
+    except (Exception, SystemExit) as error:  # whatever foreign code raises on import is a fault of the input
         raise InputError(f"reward function {name!r}: importing {module} failed\n{tail(error)}") from error
 
 

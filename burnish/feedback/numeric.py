@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from burnish.errors import InputError
 from burnish.feedback.numbers import last_number, only_number
-from burnish.feedback.reward import Score, named
+from burnish.feedback.reward import Judged, Score, named
 from burnish.feedback.spec import FormatSpec, NumericSpec
-from burnish.ledger import Quantity
-from burnish.tasks import Task
+from burnish.feedback.verifiers.keyed import Keyed
 from burnish.tasks.suggest import did_you_mean
 
 
-class NumericReward:
+class NumericReward(Keyed):
     """1.0 when the completion's number equals the answer's, else 0.0; a completion without a number is wrong."""
 
-    calls: Quantity | None = None
-
     def __init__(self, spec: NumericSpec) -> None:
+        super().__init__(spec.name or spec.kind)
         self.spec = spec
-        self.name = spec.name or spec.kind
 
-    def check(self, tasks: Sequence[Task]) -> None:
-        """Raises InputError when a task has no answer column or no number in it."""
-        for task in tasks:
-            self._answer(task.id, task.columns)
-
-    def _answer(self, row: str, columns: Mapping[str, Any]) -> Fraction:
+    def _key(self, row: str, columns: Mapping[str, Any]) -> tuple[Fraction, bool]:
+        """The right number, and whether 3/4 is one number: a right answer so written asks for answers so written."""
         column = self.spec.column
         if column not in columns:
             raise InputError(
@@ -44,60 +37,32 @@ class NumericReward:
                 f"{named(row, columns)}: the numeric reward needs a number in column {column!r}, not "
                 f"{str(value)[:80]!r}; mend the row, name another column, or write a reward function"
             )
-        return number
+        return number, self.spec.fractions or only_number(text) is None
 
-    def correct(self, columns: Mapping[str, Any], completion: str, row: str = "?") -> bool:
-        """Whether one completion is right. Raises InputError when the row has no number to compare with."""
-        answer = self._answer(row, columns)
+    def _score(self, answer: Fraction, fractions: bool, completion: str) -> Score:
         read = only_number if self.spec.mode == "exact" else last_number
-        found = read(completion, fractions=self.spec.fractions)
-        return found is not None and abs(found - answer) <= Fraction(self.spec.tolerance)
+        found = read(completion, fractions=fractions)
+        if found is None:
+            return Judged(0.0, "no_answer", "no number is found")
+        return 1.0 if abs(found - answer) <= Fraction(self.spec.tolerance) else Judged(0.0, "wrong")
 
-    async def score(self, row: str, columns: Mapping[str, Any], completions: list[str]) -> list[Score]:
-        """See `Reward.score`."""
-        return [float(self.correct(columns, completion, row)) for completion in completions]
-
-    def settle(self) -> None:
-        """Nothing can go wrong that is not the data's fault."""
-
-    def counts(self) -> dict[str, int]:
-        """See `Reward.counts`."""
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        """There is none."""
-        return {}
-
-    def load(self, state: Mapping[str, Any]) -> None:
-        """There is none."""
+    async def _scores(self, row: str, key: tuple[Fraction, bool], texts: list[str]) -> list[Score]:
+        return [self._score(*key, text) for text in texts]
 
 
-class FormatReward:
+class FormatReward(Keyed):
     """1.0 when the completion is a number and nothing else, else 0.0."""
 
-    calls: Quantity | None = None
-
     def __init__(self, spec: FormatSpec) -> None:
+        super().__init__(spec.name or spec.kind)
         self.spec = spec
-        self.name = spec.name or spec.kind
 
-    def check(self, tasks: Sequence[Task]) -> None:
+    def _key(self, row: str, columns: Mapping[str, Any]) -> None:
         """Nothing is needed of a task."""
 
-    async def score(self, row: str, columns: Mapping[str, Any], completions: list[str]) -> list[Score]:
-        """See `Reward.score`."""
-        return [float(only_number(text, fractions=self.spec.fractions) is not None) for text in completions]
+    async def _scores(self, row: str, key: None, texts: list[str]) -> list[Score]:
+        return [self._score(text) for text in texts]
 
-    def settle(self) -> None:
-        """Nothing can go wrong."""
-
-    def counts(self) -> dict[str, int]:
-        """See `Reward.counts`."""
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        """There is none."""
-        return {}
-
-    def load(self, state: Mapping[str, Any]) -> None:
-        """There is none."""
+    def _score(self, text: str) -> Score:
+        is_number = only_number(text, fractions=self.spec.fractions) is not None
+        return 1.0 if is_number else Judged(0.0, "wrong", "not a number and nothing else")

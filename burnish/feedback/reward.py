@@ -13,13 +13,83 @@ from burnish.traces import Status
 
 @dataclass(frozen=True)
 class Missing:
-    """Why there is no score (promise E8: missing is never 0)."""
+    """Why there is no score (promise E8: missing is never 0). `kind` names it, as in `MISSING`."""
 
     status: Status
     reason: str
+    kind: str = ""
 
 
-Score = float | Missing
+@dataclass(frozen=True)
+class Judged:
+    """A score with the name of what the candidate did wrong, as in `SCORED`; `reason` says more for a person."""
+
+    value: float
+    kind: str
+    reason: str = ""
+    status: Status = Status.OK
+
+
+Score = float | Judged | Missing
+
+SCORED: Mapping[str, str] = {
+    "wrong": "the answer was read and is not the right one",
+    "no_answer": "no answer is found by the rule that says where it stands",
+    "several_answers": "more than one option is named",
+    "not_followed": "an instruction is not followed",
+    "too_long": "the text is longer than 1,000,000 characters",
+    "too_deep": "nested too deeply to be read",
+    "number_too_large": "a number is too large to be read",
+    "time_limit": "checking the answer used up its processor time",
+    "memory_limit": "checking the answer needed more memory than allowed",
+    "crashed": "checking the answer ended the process that did it",
+    "unreadable": "the library raises on this text, though not on the right answer",
+    "unsafe": "the library would evaluate the text, and it is no plain value",
+    "broken_json": "the text is no JSON, or not closed",
+    "schema_mismatch": "the JSON does not satisfy the schema",
+    "no_call": "a tool should have been called and was not",
+    "too_many_calls": "more than 64 tool calls in one answer",
+    "unknown_tool": "a tool is called that there is not",
+    "missing_argument": "a required argument is absent",
+    "unexpected_argument": "an argument is given that the tool does not take",
+    "wrong_type": "an argument's value is not one that the tool's schema allows",
+    "no_code": "there is no program in the text",
+    "tests_failed": "the program ran and did not pass all its tests",
+    "program_failed": "the program ended in an error before its tests were through",
+    "gated": "a gate was not reached",
+}
+"""What the candidate can cause -> in words. Scored: 0 where a kind gives no partial credit."""
+
+UNREAD = frozenset({
+    "no_answer", "several_answers", "too_long", "too_deep", "number_too_large", "unreadable", "unsafe", "broken_json",
+    "schema_mismatch", "no_call", "too_many_calls", "unknown_tool", "missing_argument", "unexpected_argument",
+    "wrong_type", "no_code",
+})  # fmt: skip
+"""Of these, the kinds that say that no answer of the form asked for was found."""
+
+LARGEST = 1e30
+"""A reward beyond this overflows in single precision once it is squared or summed."""
+
+MISSING: Mapping[str, str] = {
+    "no_key": "the row has no right answer to compare with, or none of the kind that is needed",
+    "bad_key": "the right answer, the schema or the arguments of the row cannot be read",
+    "key_limit": "reading the right answer used up the time or the memory",
+    "worker_killed": "the process that checked was ended from outside",
+    "worker_stuck": "the process that checked stood still without computing",
+    "pool_broken": "no process could be had",
+    "library_missing": "a library that the check needs is not installed",
+    "verifier_raised": "the check itself raised an error",
+    "sandbox_failed": "the sandbox did not do its work",
+    "raised": "the user's function raised an error",
+    "timed_out": "the user's function ran past its limit",
+    "invalid": "the user's function returned something else than a finite number",
+    "none": "the user's function returned None",
+    "overflow": "the weighted sum is beyond 1e30, with which nothing can be computed",
+}
+"""What the machinery or the data can cause -> in words. Never scored."""
+
+ROWS_FAULTS = frozenset({"no_key", "bad_key", "key_limit", "none"})
+"""What another sample of the same row would meet again."""
 
 
 def named(row: str, columns: Mapping[str, Any]) -> str:
@@ -58,3 +128,18 @@ class Reward(Protocol):
     def load(self, state: Mapping[str, Any]) -> None:
         """Take up the state that `state` gave."""
         ...
+
+
+def written(score: Score) -> Any:
+    """A score as a JSON value, for the journal."""
+    if isinstance(score, Missing):
+        return [score.status.value, score.reason, score.kind]
+    return [score.status.value, score.reason, score.kind, score.value] if isinstance(score, Judged) else score
+
+
+def from_written(value: Any) -> Score:
+    """The score that `written` wrote."""
+    if not isinstance(value, list):
+        return float(value)
+    status, reason, kind = Status(value[0]), value[1], value[2]
+    return Judged(value[3], kind, reason, status) if len(value) > 3 else Missing(status, reason, kind)

@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from burnish.control.spec import GuardsSpec, WatchSpec
-from burnish.feedback.spec import FeedbackSpec, NumericSpec
+from burnish.environments.spec import AnyEnvironment, AnyWorld, CustomSpec, for_demonstrations
+from burnish.feedback.spec import CheckSpec, FeedbackSpec, NumericSpec
 from burnish.learning.spec import LearnerSpec, OptimizerSpec
 from burnish.models.spec import ModelSpec
 from burnish.sampling.spec import SamplingSpec
+from burnish.sources.spec import EpisodesSpec
 from burnish.tasks.spec import DataSpec
+from burnish.tasks.training import TrainingDataSpec
 from burnish.tracking.spec import TrackerSpec
 
 
 class EvaluationSpec(BaseModel):
-    """Held-out tasks answered greedily before and after training; the answers are judged by a numeric check."""
+    """Held-out tasks answered greedily before and after training, judged by a check or by an environment."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    data: DataSpec = Field(description="held-out tasks")
-    correct: NumericSpec = Field(default=NumericSpec(), description="when an answer is right")
-    max_tokens: int = Field(default=64, ge=1, description="most tokens of an answer")
+    data: DataSpec | None = Field(default=None, description="held-out tasks")
+    environment: AnyWorld | None = Field(default=None, description="a world with held-out tasks, in place of data")
+    correct: CheckSpec = Field(
+        default=NumericSpec(),
+        description="when an answer is right: a reward of any kind, with its keys, that is then worth 1",
+    )
+    max_tokens: int = Field(default=64, ge=1, description="most tokens of an answer, or of a turn")
     every: int = Field(default=0, ge=0, description="also evaluate every so many steps; 0: only before and after")
     concurrency: int = Field(default=64, ge=1, description="tasks evaluated at a time")
 
     @model_validator(mode="after")
     def _keys_used(self) -> EvaluationSpec:
-        fields = NumericSpec.model_fields
-        if unused := [key for key in ("weight", "name") if getattr(self.correct, key) != fields[key].default]:
-            raise ValueError(f"correct.{', correct.'.join(unused)}: only for rewards, unused here; remove")
+        if self.environment is None:
+            _require(self, "data")
+            return self
+        if self.data is not None:
+            raise ValueError("the held-out tasks are given twice, by `data` and by `environment`; remove one")
+        if self.correct != NumericSpec():
+            raise ValueError("correct: unused, since the environment judges its tasks; remove it")
+        if key := for_demonstrations(self.environment):
+            raise ValueError(f"environment.{key}: for demonstrations, unused in an evaluation; remove it")
         return self
 
 
@@ -42,7 +55,12 @@ class Recipe(BaseModel):
     steps: int = Field(default=100, ge=1, le=1_000_000_000, description="steps of the loop")
     prompts_per_step: int = Field(default=8, ge=1, le=1_000_000, description="prompts a step takes")
     model: ModelSpec = Field(description="the model that is trained")
-    data: DataSpec = Field(description="the tasks it is trained on")
+    data: TrainingDataSpec | None = Field(default=None, description="the tasks it is trained on")
+    environment: AnyEnvironment | None = Field(
+        default=None,
+        description="where tasks are attempted; a generated world has tasks and rewards of its own, in place of data "
+        "and rewards, and supervised training imitates its oracle",
+    )
     optimizer: OptimizerSpec = OptimizerSpec()
     learner: LearnerSpec = LearnerSpec()
     evaluation: EvaluationSpec | None = Field(default=None, description="held-out evaluation before and after")
@@ -62,18 +80,57 @@ class Recipe(BaseModel):
     trackers: tuple[TrackerSpec, ...] = Field(default=(), description="where metrics go besides the run directory")
     threads: int | None = Field(default=None, ge=1, le=4096, description="CPU threads of torch; absent: torch decides")
 
+    @model_validator(mode="after")
+    def _one_origin(self) -> Recipe:
+        if isinstance(self.environment, CustomSpec) and not isinstance(self, RolloutRecipe):
+            raise ValueError("environment: only a generated world has an oracle to imitate; give data alone")
+        if self.environment is None or isinstance(self.environment, CustomSpec):
+            _require(self, "data")
+        elif self.data is not None:
+            raise ValueError(f"data: unused, since the world {self.environment.kind} has tasks of its own; remove one")
+        return self
+
 
 class RolloutRecipe(Recipe):
     """The keys of methods that learn from their own samples."""
 
     samples_per_prompt: int = Field(default=8, ge=2, le=100_000, description="samples of each prompt")
     sampling: SamplingSpec = Field(default=SamplingSpec(), description="how samples are drawn")
-    rewards: FeedbackSpec = Field(description="what a sample is worth")
+    rewards: FeedbackSpec | None = Field(default=None, description="what a sample is worth")
+    episodes: EpisodesSpec = Field(default=EpisodesSpec(), description="how attempts in an environment are run")
+    refills: int = Field(
+        default=1, ge=0, le=100, description="how often a sample that the machinery spoilt is drawn anew"
+    )
     guards: GuardsSpec = Field(default=GuardsSpec(), description="when a run that cannot learn stops")
     engine_rows: int = Field(default=64, ge=1, le=100_000, description="sequences that the engine decodes at once")
 
     @model_validator(mode="after")
+    def _judged(self) -> RolloutRecipe:
+        if self.environment is None:
+            _require(self, "rewards")
+            if self.episodes != EpisodesSpec():
+                raise ValueError("episodes: unused without an environment; add `environment`, or remove episodes")
+        elif self.rewards is not None:
+            raise ValueError("rewards: unused, since the environment judges what is attempted in it; remove one")
+        if key := for_demonstrations(self.environment):
+            raise ValueError(f"environment.{key}: for supervised training, unused where the model samples; remove it")
+        if self.episodes.seconds is not None and self.deterministic:
+            raise ValueError(
+                "episodes.seconds: what it cuts off depends on the speed of the machine, which `deterministic: true` "
+                "forbids; remove one"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _completion_unused(self) -> RolloutRecipe:
-        if self.data.completion != DataSpec.model_fields["completion"].default:
+        default = DataSpec.model_fields["completion"].default
+        if self.data is not None and any(part.completion != default for part in self.data.parts):
             raise ValueError(f"data.completion is for demonstrations, {self.method} does not use it; remove it")
         return self
+
+
+def _require(spec: BaseModel, key: str) -> None:
+    """Refuse a spec without a key, as pydantic does for one that is always required."""
+    if getattr(spec, key) is None:
+        missing = {"type": "missing", "loc": (key,), "input": {}}
+        raise ValidationError.from_exception_data(type(spec).__name__, [missing])  # type: ignore[list-item]

@@ -90,14 +90,7 @@ class LanguageModel:
         Some rotary embeddings (longrope, dynamic) change every position's frequencies once a batch holds a longer
         path; the gradient would depend on what shares the batch. Such a model is held to its original length.
         """
-        limit = getattr(self.config, "max_position_embeddings", None)
-        rope = getattr(self.config, "rope_parameters", None)
-        if limit is not None and _length_dependent(rope):
-            original = getattr(self.config, "original_max_position_embeddings", None) or (
-                rope.get("original_max_position_embeddings") if isinstance(rope, dict) else None
-            )
-            return min(limit, original or limit)
-        return limit
+        return context_limit(self.config)
 
     @property
     def device(self) -> torch.device:
@@ -189,6 +182,18 @@ class LanguageModel:
     def _use(self, implementation: str) -> None:
         if self._causal.config._attn_implementation != implementation:
             self._causal.set_attn_implementation(implementation)
+
+
+def context_limit(config: Any) -> int | None:
+    """`LanguageModel.context_length`, by a transformers configuration of the text model alone."""
+    limit = getattr(config, "max_position_embeddings", None)
+    rope = getattr(config, "rope_parameters", None)
+    if limit is not None and _length_dependent(rope):
+        original = getattr(config, "original_max_position_embeddings", None) or (
+            rope.get("original_max_position_embeddings") if isinstance(rope, dict) else None
+        )
+        return min(limit, original or limit)
+    return limit
 
 
 def _length_dependent(rope: Any) -> bool:

@@ -12,8 +12,11 @@ from burnish.control.controller import Controller
 from burnish.control.controller import build as build_controller
 from burnish.control.guards import Guards
 from burnish.control.spec import PhaseSpec
+from burnish.environments.protocol import Family
+from burnish.environments.registry import Custom
 from burnish.errors import InputError
 from burnish.feedback.build import build as build_feedback
+from burnish.feedback.checking import Check
 from burnish.feedback.judge import Feedback
 from burnish.feedback.scoring import Reference
 from burnish.feedback.scoring import build as build_annotator
@@ -27,13 +30,22 @@ from burnish.methods.registry import METHODS
 from burnish.models.language_model import LanguageModel
 from burnish.models.loading import load_model
 from burnish.outside import Outside
+from burnish.running.acting import acting_of, decoded, family_of, greedy_context, setting_of, trial_of
 from burnish.running.contradictions import check_recipe, check_tasks
+from burnish.running.judgeable import judgeable
 from burnish.sampling import LocalEngine
 from burnish.signals.annotators import Annotator
 from burnish.sources.context import Context
+from burnish.sources.episodes import Stage
+from burnish.sources.judged import single_turns
+from burnish.sources.scripted import OracleDemonstrations
 from burnish.sources.source import Source
 from burnish.sources.source import build as build_source
+from burnish.sources.spec import EpisodesSpec
 from burnish.tasks import Task, build_tasks
+from burnish.tasks.build import Data, read_data
+from burnish.tasks.checking import Room, fitting
+from burnish.tasks.rendering import prompt_of
 from burnish.traces import Span
 from burnish.traces.templates import Format, chat_format
 
@@ -66,11 +78,23 @@ class Parts:
     """Built phases by the identity of their spec, which the controller hands out."""
     references: dict[str, Reference] = field(default_factory=dict)
     held_out: list[Task] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    """How the data was read."""
+    trial: Stage | None = None
+    """What held-out attempts are made with, where an environment judges them."""
+    check: Check | None = None
+    """What judges held-out answers otherwise."""
 
     @property
     def learners(self) -> dict[str, Learner]:
         """Every learner by the name of its model."""
         return {self.learner.model.name: self.learner}
+
+    def close(self) -> None:
+        """End what works beside the run's own process: the verifiers' workers."""
+        for feedback in (self.feedback, self.check and self.check.feedback):
+            if feedback is not None:
+                feedback.close()
 
     def phase(self, spec: PhaseSpec) -> Phase:
         """The parts of a phase, built when it first runs."""
@@ -90,14 +114,11 @@ class Parts:
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of sampled tokens, for people and verifiers; it never becomes tokens again (promise E6)."""
-        kept = list(tokens)
-        while kept and kept[-1] in self.format.stop_ids:
-            kept.pop()
-        return self.policy.tokenizer.decode(kept, skip_special_tokens=True)
+        return decoded(self.policy, self.format, tokens)
 
     def render(self, task: Task) -> list[int]:
         """Prompt ids of a task."""
-        return self.format.prompt(task.prompt if task.messages is None else list(task.messages)).tokens
+        return prompt_of(self.format, task).tokens
 
 
 def format_of(model: LanguageModel, template: str) -> Format:
@@ -121,11 +142,18 @@ def assemble(recipe: Recipe, *, base: Path | None = None, outside: Outside | Non
     if recipe.threads is not None:
         torch.set_num_threads(recipe.threads)
     declaration = METHODS[recipe.method].declare(recipe)
-    tasks = build_tasks(recipe.data, seed=recipe.seed, demonstrations=not isinstance(recipe, RolloutRecipe), base=base)
-    check_tasks(recipe, tasks)
-    held_out = _held_out(recipe, tasks, base)
+    want = "prompts" if isinstance(recipe, RolloutRecipe) else "demonstrations"
+    data = Data([]) if recipe.data is None else read_data(recipe.data, seed=recipe.seed, want=want, base=base)
+    family = None
+    if recipe.environment is not None:
+        family = family_of(recipe.environment, seed=recipe.seed, base=base, tasks=data.tasks)
+    held_out, trial = _held_out(recipe, data.tasks if family is None else family.tasks(), family, base)
     policy = load_model(recipe.model, name="policy", seed=recipe.seed)
     form = format_of(policy, recipe.model.template)
+    room = Room(policy.context_length, "the context of the model")
+    tasks = data.tasks if recipe.data is None else fitting(data.tasks, form, room, recipe.data)
+    if recipe.data is not None:
+        check_tasks(recipe, tasks)
     passes = sum(p.passes for p in declaration.controller.phases)
     ledger = Ledger()
     learner = Learner(
@@ -133,38 +161,38 @@ def assemble(recipe: Recipe, *, base: Path | None = None, outside: Outside | Non
         total_steps=recipe.steps * passes * min(recipe.learner.optimizer_steps, recipe.prompts_per_step),
         ledger=ledger,
     )  # fmt: skip
-    sampler = context = feedback = None
+    sampler = context = feedback = acting = None
     if isinstance(recipe, RolloutRecipe):
         sampler = LocalEngine(policy, max_rows=recipe.engine_rows, deterministic=recipe.deterministic)
         context = Context(sampler, form, recipe.sampling.params(form.stop_ids), recipe.seed, ledger)
-        feedback = build_feedback(recipe.rewards, base, ledger=ledger, outside=outside)
-        feedback.check(tasks)
-        _check_lengths(policy, form, tasks)
+        if recipe.rewards is not None:
+            feedback = build_feedback(recipe.rewards, base, ledger=ledger, outside=outside)
+            tasks = judgeable(tasks, feedback, recipe.data)
+            check_tasks(recipe, tasks)
+            acting = single_turns(feedback, setting_of(context, policy), recipe.refills)
     elif recipe.evaluation is not None:
         sampler = LocalEngine(policy, deterministic=recipe.deterministic)
+    if family is not None:
+        if isinstance(family, Custom):
+            family = family.with_tasks(tasks)  # those that fit the model
+        acting = acting_of(recipe, declaration, family, form, context, policy, ledger, outside)
+        tasks = family.tasks()
+    if isinstance(acting, OracleDemonstrations):
+        source: Source = acting
+    else:
+        source = build_source(
+            declaration.source, tasks, context=context, format=form, seed=recipe.seed, ledger=ledger, data=recipe.data,
+            stage=acting,
+        )  # fmt: skip
     return Parts(
         recipe=recipe, declaration=declaration, policy=policy, format=form, learner=learner, sampler=sampler,
-        source=build_source(
-            declaration.source, tasks, context=context, format=form, seed=recipe.seed, ledger=ledger
-        ),
+        source=source,
         feedback=feedback, controller=build_controller(declaration.controller), guards=Guards(recipe.guards),
         ledger=ledger,
         references={name: _reference(recipe, policy, name) for name in declaration.references}, held_out=held_out,
+        told=data.told, trial=_trial(recipe, trial, form, sampler, policy, ledger),
+        check=_check(recipe, trial, held_out, base, ledger, outside),
     )  # fmt: skip
-
-
-def _check_lengths(policy: LanguageModel, form: Format, tasks: Sequence[Task]) -> None:
-    """Refuse a prompt that leaves no room for an answer, before a run finds it hours in. A token is a byte or more."""
-    limit = policy.context_length
-    for task in tasks:
-        if limit is None or len(task.text.encode()) < limit // 2:
-            continue
-        length = len(form.prompt(task.prompt if task.messages is None else list(task.messages)).tokens)
-        if length >= limit:
-            raise InputError(
-                f"the prompt of task {task.id} has {length} tokens, but the context of the model is {limit}: shorten "
-                f"or remove that row ({task.text[:60]!r}...)"
-            )
 
 
 def _reference(recipe: Recipe, policy: LanguageModel, name: str) -> Reference:
@@ -173,13 +201,57 @@ def _reference(recipe: Recipe, policy: LanguageModel, name: str) -> Reference:
     return Reference(load_model(recipe.model, name=name, train=False, seed=recipe.seed))
 
 
-def _held_out(recipe: Recipe, tasks: Sequence[Task], base: Path | None) -> list[Task]:
-    if recipe.evaluation is None:
-        return []
-    held_out = build_tasks(recipe.evaluation.data, seed=recipe.seed, base=base)
+def _held_out(
+    recipe: Recipe, tasks: Sequence[Task], family: Family | None, base: Path | None
+) -> tuple[list[Task], Family | None]:
+    """The held-out tasks, and what they are attempted in, where an environment judges them."""
+    evaluation = recipe.evaluation
+    if evaluation is None:
+        return [], None
+    if evaluation.environment is not None:
+        trial: Family | None = family_of(evaluation.environment, seed=recipe.seed, base=base)
+        held_out = trial.tasks()
+    else:
+        assert evaluation.data is not None  # the spec holds one of the two
+        trial = family if isinstance(family, Custom) else None
+        held_out = build_tasks(evaluation.data, seed=recipe.seed, base=base)
     shared = {t.id for t in tasks} & {t.id for t in held_out}
     if shared:
         raise InputError(
             f"{len(shared)} of the {len(held_out)} held-out tasks are also trained on: evaluation.data and data overlap"
         )
-    return held_out
+    return held_out, trial
+
+
+def _check(
+    recipe: Recipe,
+    trial: Family | None,
+    held_out: Sequence[Task],
+    base: Path | None,
+    ledger: Ledger,
+    outside: Outside | None,
+) -> Check | None:
+    """What judges held-out answers, where no environment does."""
+    if recipe.evaluation is None or trial is not None:
+        return None
+    check = Check(recipe.evaluation.correct, base, ledger=ledger, outside=outside)
+    check.feedback.check(held_out)
+    return check
+
+
+def _trial(
+    recipe: Recipe,
+    family: Family | None,
+    form: Format,
+    sampler: LocalEngine | None,
+    policy: LanguageModel,
+    ledger: Ledger,
+) -> Stage | None:
+    """What held-out attempts are made with, where an environment judges them."""
+    if family is None or sampler is None or recipe.evaluation is None:
+        return None
+    spec = recipe.evaluation.environment or recipe.environment
+    assert spec is not None  # the family is its
+    episodes = recipe.episodes if isinstance(recipe, RolloutRecipe) else EpisodesSpec()
+    context = greedy_context(sampler, form, recipe.evaluation.max_tokens, recipe.seed, ledger)
+    return trial_of(spec, family, episodes, context, policy)

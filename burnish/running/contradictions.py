@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from burnish.environments.spec import WorldSpec
 from burnish.errors import InputError
 from burnish.methods.grpo import GrpoRecipe
 from burnish.methods.method import Declaration
@@ -126,21 +127,50 @@ def _trackers(recipe: Recipe) -> Found:
 
 
 def _data(recipe: Recipe) -> Found:
-    parts: list[tuple[KeyPath, DataSpec]] = [(("data",), recipe.data)]
-    if recipe.evaluation is not None:
+    trained: list[tuple[KeyPath, DataSpec]] = (
+        [
+            (("data", "mix", place) if recipe.data.mix else ("data",), part)
+            for place, part in enumerate(recipe.data.parts)
+        ]
+        if recipe.data is not None
+        else []
+    )
+    parts = list(trained)
+    if recipe.evaluation is not None and recipe.evaluation.data is not None:
         parts.append((("evaluation", "data"), recipe.evaluation.data))
         if _set(recipe.evaluation.data, "completion") is not None:
             yield ("evaluation", "data", "completion"), "answers are compared with `correct.column`; remove it"
     for prefix, data in parts:
         if data.style == "text" and recipe.model.template != "plain":
             yield (*prefix, "style"), "text needs model.template: plain, since a chat template takes messages"
+    if recipe.data is None:
+        yield from _world(recipe)
+        return
     family = recipe.data.family
     known, key = (recipe.data.limit, ("limit",)) if family is None else (family.count, ("family", "count"))
     if known is not None and recipe.prompts_per_step > known:
         default = _set(recipe, "prompts_per_step") is None
         yield ("data", *key) if default else ("prompts_per_step",), _too_few(recipe, known)
-    if not isinstance(recipe, RolloutRecipe) and recipe.data.answer and _set(recipe.data, "answer") is not None:
-        yield ("data", "answer"), f"it is for whoever judges samples; {recipe.method} does not use it, so remove it"
+    if isinstance(recipe, RolloutRecipe):
+        return
+    for prefix, data in trained:
+        if data.answer and _set(data, "answer") is not None:
+            use = f"it is for whoever judges samples; {recipe.method} does not use it, so remove it"
+            yield (*prefix, "answer"), use
+    if recipe.data is not None and recipe.data.window is not None and recipe.data.window.measured:
+        yield (
+            ("data", "window", "column"),
+            f"{recipe.method} does not sample, so no pass rates are measured: name a column that has them, or remove "
+            "window",
+        )
+
+
+def _world(recipe: Recipe) -> Found:
+    """Of a generated world: enough tasks for a step."""
+    if isinstance(recipe.environment, WorldSpec) and recipe.prompts_per_step > recipe.environment.count:
+        default = _set(recipe, "prompts_per_step") is None
+        key = ("environment", "count") if default else ("prompts_per_step",)
+        yield key, _too_few(recipe, recipe.environment.count)
 
 
 def _model(recipe: Recipe) -> Found:
@@ -168,9 +198,11 @@ def _learner(recipe: Recipe, declaration: Declaration) -> Found:
 
 def _rewards(recipe: RolloutRecipe) -> Found:
     rewards = recipe.rewards
-    if all(reward.kind != "function" for reward in rewards.rewards) and _set(rewards, "concurrency") is not None:
-        kinds = " and ".join(dict.fromkeys(reward.kind for reward in rewards.rewards))
-        yield ("rewards", "concurrency"), f"unused: only functions are waited for, and {kinds} are none; remove it"
+    if rewards is None:
+        return
+    kinds = dict.fromkeys(reward.kind for reward in rewards.rewards)
+    if kinds.keys() <= {"numeric", "format"} and _set(rewards, "concurrency") is not None:
+        yield ("rewards", "concurrency"), f"unused: rewards of kind {' and '.join(kinds)} are not waited for; remove it"
 
 
 def _sampling(recipe: RolloutRecipe, declaration: Declaration) -> Found:
@@ -179,7 +211,8 @@ def _sampling(recipe: RolloutRecipe, declaration: Declaration) -> Found:
         for key, only in (("top_k", 1), ("min_p", 1.0)):
             if getattr(recipe.sampling, key) == only:
                 yield ("sampling", key), f"{only:g} keeps one token, so samples of a prompt are all alike; change it"
-        if all(reward.weight == 0 for reward in recipe.rewards.rewards) and len(phases[0].terms) == 1:
+        weights = [reward.weight for reward in recipe.rewards.rewards] if recipe.rewards is not None else [1.0]
+        if not any(weights) and len(phases[0].terms) == 1:
             yield ("rewards",), "every weight is 0, so every reward is 0 and nothing is learned; give one a weight"
     if not isinstance(recipe, GrpoRecipe):
         return

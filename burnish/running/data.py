@@ -14,8 +14,10 @@ from burnish.tasks.spec import DataSpec
 
 FAMILY = "family:"
 """How a generated family is named where a file may stand as well."""
+WORLD = "world:"
+"""How a generated world is named there."""
 ITEMS = 300
-"""Held-out items of a family that are asked unless told otherwise."""
+"""Held-out items of a family or a world that are asked unless told otherwise."""
 
 
 def data_origin(data: str | Path, **family: Any) -> dict[str, Any]:
@@ -27,7 +29,13 @@ def data_origin(data: str | Path, **family: Any) -> dict[str, Any]:
 
 
 def evaluation_spec(data: str | Path, overrides: Sequence[str] = ()) -> EvaluationSpec:
-    """An evaluation on a file, or on held-out items of `family:NAME`, with overrides. Raises InputError."""
+    """An evaluation on a file, or on held-out items of `family:NAME` or `world:NAME`, with overrides.
+
+    Raises InputError.
+    """
+    if str(data).startswith(WORLD):
+        world = {"kind": str(data).removeprefix(WORLD), "split": "heldout", "count": ITEMS}
+        return spec_from_mapping(EvaluationSpec, {"environment": world}, overrides, name="evaluation")
     origin = data_origin(data, split="heldout", count=ITEMS)
     return spec_from_mapping(EvaluationSpec, {"data": origin}, overrides, name="evaluation")
 

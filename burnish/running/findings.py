@@ -22,4 +22,5 @@ def findings(parts: Parts) -> list[str]:
     lines += [f"ratios: to the {name}'s log-probabilities of the samples" for name in sorted(old)]
     lines += beyond_the_run(parts.recipe)
     memory = estimate(parts)
+    lines += [f"data: {line}" for line in parts.told]
     return lines + [line for line in (memory.line(), memory.warning()) if line]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from burnish.feedback.spec import KEYS_OF_DEFAULT
 from burnish.methods.registry import METHODS
 
 SYNONYMS: Mapping[str, str] = {
@@ -39,6 +40,8 @@ class Key:
     type: str
     default: str
     description: str
+    meanings: tuple[str, ...] = ()
+    """Of a key that kinds share, or that only some have: what each of them says of it."""
 
 
 def documented_keys(recipe: type[BaseModel]) -> list[Key]:
@@ -47,22 +50,37 @@ def documented_keys(recipe: type[BaseModel]) -> list[Key]:
 
 
 def _keys(model: type[BaseModel], prefix: str) -> Iterator[Key]:
-    """Models behind one key that share fields (the kinds of a reward) give each shared key once."""
     for name, field in model.model_fields.items():
         key = prefix + name
         inner = models_of(field.annotation)
         yield Key(key, type_words(field, inner), _default(field), field.description or _first_line(inner))
         below = f"{key}[]." if _is_list(field.annotation) else f"{key}."
-        seen: set[str] = set()
-        for each in inner:
-            for found in _keys(each, below):
-                if found.key.removesuffix("kind") == below and len(inner) > 1:
-                    found = Key(
-                        found.key, " | ".join(kinds_of(inner)), "required", "which of them; each has keys of its own"
-                    )
-                if found.key not in seen:
-                    seen.add(found.key)
-                    yield found
+        if len(kinds_of(inner)) < 2:
+            yield from (found for each in inner for found in _keys(each, below))
+            continue
+        yield Key(f"{below}kind", " | ".join(kinds_of(inner)), "required", "which of them; each has keys of its own")
+        listed = [type(field.default)] if KEYS_OF_DEFAULT in field.metadata else inner
+        yield from (found for found in _shared(listed, below) if found.key != f"{below}kind")
+
+
+def _shared(models: Sequence[type[BaseModel]], below: str) -> list[Key]:
+    """The keys of the kinds of something, each once, with the kinds that have it where not all do."""
+    found: dict[str, dict[str, Key]] = {}
+    for model in models:
+        for key in _keys(model, below):
+            found.setdefault(key.key, {}).setdefault(kinds_of([model])[0], key)
+    return [_of_kinds(by_kind, len(models)) for by_kind in found.values()]
+
+
+def _of_kinds(by_kind: Mapping[str, Key], count: int) -> Key:
+    first = next(iter(by_kind.values()))
+    saying: dict[str, list[str]] = {}
+    for kind, key in by_kind.items():
+        saying.setdefault(key.description, []).append(kind)
+    if len(saying) == 1 and len(by_kind) == count:
+        return first
+    told = "; ".join(f"{', '.join(kinds)}: {text}" for text, kinds in saying.items())
+    return replace(first, description=told, meanings=tuple(saying))
 
 
 def models_of(annotation: Any) -> list[type[BaseModel]]:
@@ -198,6 +216,8 @@ def _words(annotation: Any, inner: Sequence[type[BaseModel]] = ()) -> str:
         return f"list of {len(arguments)} of {_words(arguments[0])}"
     if origin in (tuple, list):
         return f"list of {_words(arguments[0])}"
+    if origin is dict:
+        return f"names, each with {'any value' if arguments[1] is Any else _words(arguments[1])}"
     if origin is Callable or annotation is Callable:
         return "function"
     return "function" if "Callable" in str(annotation) else str(annotation)

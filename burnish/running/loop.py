@@ -18,6 +18,7 @@ from burnish.running.journal import Journal
 from burnish.running.measure import measured, timing
 from burnish.running.progress import Progress
 from burnish.running.stateful import states
+from burnish.sources.spec import RolloutsSpec
 from burnish.traces import Group
 from burnish.tracking.trackers import Trackers
 
@@ -92,7 +93,7 @@ async def _step(run: Run) -> tuple[dict[str, Any], list[Group]]:
 async def _collect(run: Run) -> list[Group]:
     """The step's groups, judged where the method has feedback."""
     parts, total = run.parts, run.parts.recipe.prompts_per_step
-    phase = "sampling" if parts.feedback else "reading"
+    phase = "sampling" if isinstance(parts.declaration.source, RolloutsSpec) else "reading"
     run.progress.phase(phase, 0, total)
     groups: list[Group] = []
     async for group in parts.source.groups(run.step):
@@ -100,7 +101,8 @@ async def _collect(run: Run) -> list[Group]:
         run.progress.phase(phase, len(groups), total)
     if parts.feedback is not None:
         run.progress.phase("judging", 0, 1)
-        await parts.feedback.judge(groups, parts.text)
+        # those that are judged while others are sampled have their verdicts already
+        await parts.feedback.judge([g for g in groups if any(m.verdict is None for m in g.members)], parts.text)
         run.progress.phase("judging", 1, 1)
     return groups
 

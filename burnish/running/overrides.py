@@ -82,10 +82,11 @@ def put(values: dict[str, Any], path: KeyPath, value: Any, spec: type[BaseModel]
 
 def _has_default(node: dict[str, Any], path: KeyPath, spec: type[BaseModel]) -> bool:
     """Whether null takes a key away: one that cannot be null, or one of the file that this recipe does not have."""
-    fields = [
-        model.model_fields[str(path[-1])] for model in model_at(spec, path[:-1]) if path[-1] in model.model_fields
-    ]
-    return not any(_takes_null(field.annotation) for field in fields) if fields else path[-1] in node
+    models = model_at(spec, path[:-1])
+    fields = [model.model_fields[str(path[-1])] for model in models if path[-1] in model.model_fields]
+    if fields:
+        return not any(_takes_null(field.annotation) for field in fields)
+    return bool(models) and path[-1] in node  # without a model it is a mapping of the user's own names
 
 
 def _takes_null(annotation: Any) -> bool:
@@ -135,6 +136,6 @@ def _written_out(
         if isinstance(inner, list):
             return {"rewards": inner}
         if then == "rewards" and isinstance(inner, dict) and "kind" in inner:
-            shared = {key: value for key, value in inner.items() if key == "concurrency"}
+            shared = {key: value for key, value in inner.items() if key in names - {"rewards"}}
             return {"rewards": [{key: value for key, value in inner.items() if key not in shared}], **shared}
     return inner if isinstance(inner, (dict, list)) else None

@@ -63,8 +63,11 @@ def _with_short_forms(definitions: Schema) -> Schema:
     definitions = copy.deepcopy(definitions)
     for definition in list(definitions.values()):
         if family := definition.get("properties", {}).get("family"):
-            kinds = [_kind(definitions, each) for each in family["anyOf"] if "$ref" in each]
+            names = [each["$ref"].rpartition("/")[2] for part in family["anyOf"] for each in part.get("oneOf", ())]
+            kinds = [definitions[name]["properties"]["kind"]["const"] for name in names]
             family["anyOf"].insert(0, {"enum": kinds, "description": "its name alone: the defaults of the family"})
+            for name in names[1:]:  # without a kind it is the first
+                definitions[name]["required"] = ["kind"]
     if tracker := definitions.get("TrackerSpec"):
         kinds = {"enum": tracker["properties"]["kind"]["enum"], "description": "its kind alone"}
         definitions["TrackerSpec"] = {"anyOf": [kinds, tracker]}
@@ -89,7 +92,3 @@ def _rewards(definitions: Schema) -> Schema:
     part["rewards"]["items"] = {"oneOf": entries}
     listed = {"type": "array", "minItems": 1, "items": {"anyOf": [kinds, *entries]}}
     return {"anyOf": [kinds, listed, *alone, {"$ref": "#/definitions/Rewards"}]}
-
-
-def _kind(definitions: Schema, reference: Schema) -> str:
-    return definitions[reference["$ref"].rpartition("/")[2]]["properties"]["kind"]["const"]

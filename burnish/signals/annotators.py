@@ -38,9 +38,19 @@ def _group_advantage(spec: GroupAdvantageSpec) -> Annotator:
         advantages = group_advantages([g.rewards for g in units], spec.estimator, lengths)
         if spec.drop_zero_variance:
             advantages = [np.full(len(a), np.nan) if _flat(g) else a for g, a in zip(units, advantages, strict=True)]
+        advantages = [
+            np.full(len(a), np.nan) if present(g) < spec.least_present else a
+            for g, a in zip(units, advantages, strict=True)
+        ]
         write_credits(units, advantages, spec.stream, spec.learner)
 
     return annotate
+
+
+def present(group: Group) -> float:
+    """The share of a group's members that have a reward; those that were sampled anew are not counted."""
+    counted = [m for m in group.members if m.verdict is None or not m.verdict.evidence.get("sampled_anew")]
+    return float(np.mean([not np.isnan(m.reward) for m in counted])) if counted else 0.0
 
 
 def _flat(group: Group) -> bool:

@@ -36,6 +36,9 @@ class GroupAdvantageSpec(AnnotatorSpec):
     drop_zero_variance: bool = Field(
         default=False, description="Leave groups whose rewards are all equal out of the loss and its denominators"
     )
+    least_present: float = Field(
+        default=0.5, ge=0, le=1, description="Leave groups out of which less than this share of members has a reward"
+    )
 
 
 class DemonstrationWeightSpec(AnnotatorSpec):

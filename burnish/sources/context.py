@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from burnish.ledger import Ledger
 from burnish.sampling.protocol import Completion, Sampler, SamplingParams, count_samples
 from burnish.tasks import Task
+from burnish.tasks.rendering import prompt_of
 from burnish.traces import Author, Group, Role, Span, Trace
 from burnish.traces.templates import Format, add_rendered
 
@@ -20,6 +21,11 @@ class Context:
     params: SamplingParams
     seed: int
     ledger: Ledger = field(default_factory=Ledger)
+    role: str = ""
+    """What the ledger counts its work under; by default the sampler's name."""
+
+    def __post_init__(self) -> None:
+        self.role = self.role or self.sampler.name
 
     async def sample(self, task: Task, n: int, *, first: int = 0) -> Group:
         """n samples of a task as one group: a trace whose root is the prompt, one leaf a sample.
@@ -27,12 +33,12 @@ class Context:
         Sample i draws with the random numbers of (seed, task, first + i). The prompt's tokens are what the engine
         saw, and so are the samples' (promise E6).
         """
-        rendered = self.format.prompt(task.prompt if task.messages is None else list(task.messages))
-        with self.ledger.timed(self.sampler.name):
+        rendered = prompt_of(self.format, task)
+        with self.ledger.timed(self.role):
             completions = await self.sampler.sample(
                 rendered.tokens, self.params, n=n, seed=self.seed, task=task.number, sample=first
             )
-        count_samples(self.ledger, self.sampler.name, completions)
+        count_samples(self.ledger, self.role, completions)
         trace = Trace(f"{task.id}/{first}", {"task": task.id, "domain": task.domain})
         root = add_rendered(trace, -1, rendered)
         members = [self._append(trace, root, completion) for completion in completions]

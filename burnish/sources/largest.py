@@ -11,8 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from burnish.sources.context import Context
-from burnish.sources.source import Demonstrations, Rollouts, Source, TaskOrder, demonstration_group
+from burnish.sources.episodes import Episodes
+from burnish.sources.order import Order
+from burnish.sources.source import Demonstrations, Source, demonstration_group
+from burnish.sources.window import MeasuredOrder
 from burnish.tasks import Task
+from burnish.tasks.rendering import prompt_of
 from burnish.traces import Author, Group, Role, Span, Trace
 from burnish.traces.templates import add_rendered
 
@@ -30,8 +34,9 @@ def largest_steps(source: Source, steps: int, *, budget: int, context_length: in
     A step that fills several micro-batches of `budget` tokens is cut short; an answer ends where the context is full.
     Empty for a source of another kind.
     """
-    if isinstance(source, Rollouts):
-        answered = _Answered(source.context, source.spec.samples_per_prompt, context_length, _BATCHES * budget)
+    if isinstance(source, Episodes):
+        longest = source.stage.limits.longest(source.context.params.max_tokens)
+        answered = _Answered(source.context, longest, source.spec.samples_per_prompt, context_length, _BATCHES * budget)
         return [_filled(tasks, answered, budget) for tasks in _largest(source.order, steps)]
     if isinstance(source, Demonstrations):
         form = source.format
@@ -42,10 +47,13 @@ def largest_steps(source: Source, steps: int, *, budget: int, context_length: in
     return []
 
 
-def _largest(order: TaskOrder, steps: int) -> list[list[Task]]:
-    """The tasks of the steps with the most text, and of the one with the longest; of a long run, the longest of all."""
+def _largest(order: Order, steps: int) -> list[list[Task]]:
+    """The tasks of the steps with the most text, and of the one with the longest; of a long run, the longest of all.
+
+    So also of an order that goes by what will be measured: it cannot be looked up before.
+    """
     sizes = {id(task): len(task.text) + len(str(task.demonstration or "")) for task in order.tasks}
-    if steps * order.per_step > _SCANNED:
+    if steps * order.per_step > _SCANNED or isinstance(order, MeasuredOrder):
         longest = sorted(order.tasks, key=lambda task: -sizes[id(task)])
         return [(longest * (-(-order.per_step // len(longest))))[: order.per_step]]
     taken = [[task for task, _ in order.at(step)] for step in range(steps)]
@@ -70,13 +78,14 @@ class _Answered:
     """Makes groups of a prompt with answers of the greatest length, of `tokens` tokens and hardly more."""
 
     context: Context
+    longest: int
     samples: int
     context_length: int | None
     tokens: int
 
     def __call__(self, task: Task) -> Group:
-        rendered = self.context.format.prompt(task.prompt if task.messages is None else list(task.messages))
-        longest = self.context.params.max_tokens
+        rendered = prompt_of(self.context.format, task)
+        longest = self.longest
         if self.context_length is not None:
             longest = max(1, min(longest, self.context_length - len(rendered.tokens)))
         trace = Trace(task.id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -48,6 +48,19 @@ class Item:
     correct: bool | None = None
     well_formed: bool | None = None
     reward: float | None = None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What an answer is worth. None: that was not judged, or is missing."""
+
+    correct: bool | None = None
+    well_formed: bool | None = None
+    reward: float | None = None
+
+
+Judge = Callable[[Task, list[str]], Coroutine[Any, Any, Sequence[Judgement]]]
+"""Judges the answers to one task."""
 
 
 @dataclass(frozen=True)
@@ -162,9 +175,7 @@ async def evaluate(
     render: Callable[[Task], Sequence[int]],
     text: Callable[[Sequence[int]], str],
     params: SamplingParams,
-    correct: Callable[[Task, str], bool | None] | None = None,
-    well_formed: Callable[[Task, str], bool | None] | None = None,
-    reward: Callable[[Task, list[str]], Awaitable[Sequence[float | None]]] | None = None,
+    judge: Judge,
     name: str = "evaluation",
     seed: int = 0,
     samples_per_task: int = 1,
@@ -177,7 +188,7 @@ async def evaluate(
 
     `render` makes prompt ids of a task, `text` makes text of completion ids. Give greedy parameters
     (`temperature=0`, see `greedy`) unless several samples are wanted. `progress` is told (done, of how many).
-    A `ledger` counts the samples under the role evaluation; `reward` has to count its own calls.
+    A `ledger` counts the samples under the role evaluation; `judge` has to count its own calls.
     Raises InputError when there is nothing to evaluate, a task comes twice, or greedy samples would all be alike.
     """
     if not tasks:
@@ -199,13 +210,13 @@ async def evaluate(
                 if completion.session is not None:
                     sampler.release(completion.session)
             answers = [text(completion.tokens.tolist()) for completion in drawn]
-            rewards = await reward(task, answers) if reward else [None] * len(answers)
+            judged = await judge(task, answers)
         done += 1
         if progress:
             progress(done, len(tasks))
         return [
-            _item(task, i, completion, answer, value, correct, well_formed)
-            for i, (completion, answer, value) in enumerate(zip(drawn, answers, rewards, strict=True))
+            _item(task, i, completion, answer, judgement)
+            for i, (completion, answer, judgement) in enumerate(zip(drawn, answers, judged, strict=True))
         ]
 
     running = [asyncio.ensure_future(one(task)) for task in tasks]
@@ -231,15 +242,7 @@ def greedy(max_tokens: int, stop_ids: frozenset[int]) -> SamplingParams:
     return SamplingParams(max_tokens=max_tokens, temperature=0.0, stop_ids=stop_ids)
 
 
-def _item(
-    task: Task,
-    sample: int,
-    completion: Completion,
-    answer: str,
-    value: float | None,
-    correct: Callable[[Task, str], bool | None] | None,
-    well_formed: Callable[[Task, str], bool | None] | None,
-) -> Item:
+def _item(task: Task, sample: int, completion: Completion, answer: str, judgement: Judgement) -> Item:
     return Item(
         task=task.id,
         sample=sample,
@@ -249,9 +252,7 @@ def _item(
         length=len(completion.tokens),
         finish=completion.finish,
         expected=task.answer,
-        correct=correct(task, answer) if correct else None,
-        well_formed=well_formed(task, answer) if well_formed else None,
-        reward=value,
+        **dataclasses.asdict(judgement),
     )
 
 

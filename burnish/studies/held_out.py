@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from burnish.errors import InputError
-from burnish.feedback.numbers import only_number
-from burnish.feedback.numeric import NumericReward
 from burnish.running.assemble import Parts
 from burnish.running.directory import RunDirectory
 from burnish.running.progress import Progress
+from burnish.studies.acting import evaluate_attempts
 from burnish.studies.evaluation import Evaluation, evaluate, greedy
+from burnish.studies.judging import judged_by
 
 
 class HeldOut:
@@ -20,8 +22,6 @@ class HeldOut:
             raise InputError("a held-out evaluation needs `evaluation` in the recipe")
         self.spec, self.sampler = spec, parts.sampler
         self.parts, self.directory, self.progress = parts, directory, progress
-        self.check = NumericReward(spec.correct)
-        self.check.check(parts.held_out)
         self.ends: list[Evaluation] = []
         """The first evaluation and the last."""
 
@@ -45,21 +45,28 @@ class HeldOut:
     async def __call__(self, step: int) -> dict[str, float]:
         """Evaluate after `step` steps, write evaluations/step-N.json, and return the shares for the step's record."""
         parts = self.parts
-        result = await evaluate(
-            self.sampler,
-            parts.held_out,
-            render=parts.render,
-            text=parts.decode,
-            params=greedy(self.spec.max_tokens, parts.format.stop_ids),
-            correct=lambda task, answer: self.check.correct(task.columns, answer, task.id),
-            well_formed=lambda task, answer: only_number(answer) is not None,
-            name=f"step-{step:06d}",
-            seed=parts.recipe.seed,
-            concurrency=self.spec.concurrency,
-            notes={"step": step, "model_path": parts.recipe.model.path, "template": str(parts.format.finding)},
-            progress=lambda done, total: self.progress.phase("evaluating", done, total),
-            ledger=parts.ledger,
-        )
+        shared: dict[str, Any] = {
+            "name": f"step-{step:06d}",
+            "concurrency": self.spec.concurrency,
+            "notes": {"step": step, "model_path": parts.recipe.model.path, "template": str(parts.format.finding)},
+            "progress": lambda done, total: self.progress.phase("evaluating", done, total),
+        }
+        if parts.check is None:
+            assert parts.trial is not None  # held-out answers are judged by one of the two
+            result = await evaluate_attempts(parts.trial, parts.held_out, **shared)
+        else:
+            result = await evaluate(
+                self.sampler,
+                parts.held_out,
+                render=parts.render,
+                text=parts.decode,
+                params=greedy(self.spec.max_tokens, parts.format.stop_ids),
+                judge=judged_by(parts.check),
+                seed=parts.recipe.seed,
+                ledger=parts.ledger,
+                **shared,
+            )
+            parts.check.feedback.settle()
         with self.directory.writing(f"evaluations/{result.name}.json") as path:
             result.save(path)
         self.ends = [*self.ends[:1], result]
@@ -67,4 +74,5 @@ class HeldOut:
         return {
             "held_out/accuracy": accuracy.estimate if accuracy else float("nan"),
             "held_out/format_rate": form.estimate if form else float("nan"),
+            **{f"held_out/{name}": value for name, value in result.notes.get("components", {}).items()},
         }

@@ -14,8 +14,12 @@ def conclusion(evaluations: Sequence[Evaluation], seed: int) -> list[str]:
     if len(evaluations) < 2:
         return []
     lines = []
-    measures: tuple[tuple[str, Measure], ...] = (("accuracy", "correct"), ("format rate", "well_formed"))
+    measures: tuple[tuple[str, Measure], ...] = (
+        ("accuracy", "correct"), ("format rate", "well_formed"), ("reward", "reward")
+    )  # fmt: skip
     for name, measure in measures:
+        if any(evaluation.interval(measure) is None for evaluation in (evaluations[0], evaluations[-1])):
+            continue  # that was not judged, or everything is missing
         found = compare(evaluations[0], evaluations[-1], measure, seed=seed)
         lines.append(
             f"held-out {name}: {found.before.estimate:.3f} -> {found.after.estimate:.3f}, difference "
@@ -35,7 +39,13 @@ def summary_of(parts: Parts, evaluations: Sequence[Evaluation], seconds: float) 
         "optimizer_steps": parts.learner.steps_taken,
         "ledger": parts.ledger.to_json(),
     }
+    if parts.feedback is not None:
+        summary["verdicts"] = parts.feedback.counts()
     if len(evaluations) >= 2:
-        summary["before"], summary["after"] = evaluations[0].summary(), evaluations[-1].summary()
-        summary["comparison"] = compare(evaluations[0], evaluations[-1], seed=parts.recipe.seed).to_json()
+        before, after = evaluations[0], evaluations[-1]
+        summary["before"], summary["after"] = before.summary(), after.summary()
+        compared: tuple[tuple[str, Measure], ...] = (("comparison", "correct"), ("reward_comparison", "reward"))
+        for key, measure in compared:
+            if before.interval(measure) is not None and after.interval(measure) is not None:
+                summary[key] = compare(before, after, measure, seed=parts.recipe.seed).to_json()
     return summary

@@ -1,229 +1,165 @@
-"""Tasks from a JSONL file: one row a line, every row checked, every error naming file, line and fix."""
+"""From rows to tasks: the format found, every row read, every fault kept with its place."""
 
 from __future__ import annotations
 
 import json
-import math
-import string
-from collections.abc import Iterator
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
 
 from burnish.errors import InputError, note
 from burnish.randomness import counter_generator, stable_hash
-from burnish.tasks.messages import checked_messages, kind_of, split_conversation
-from burnish.tasks.spec import ANSWER, MESSAGES, PROMPT, DataSpec
+from burnish.tasks.answers import Message
+from burnish.tasks.faults import Fault, Place, RowError, counted, refusal
+from burnish.tasks.formats.detect import Detected, detect
+from burnish.tasks.formats.reader import Example, Reader, Want
+from burnish.tasks.messages import kind_of
+from burnish.tasks.rows import Rows, open_rows
+from burnish.tasks.spec import ANSWER, DataSpec
 from burnish.tasks.suggest import did_you_mean
-from burnish.tasks.task import Message, Task
-
-Row = dict[str, Any]
+from burnish.tasks.task import Task
+from burnish.tasks.tools import check_names
 
 _SHUFFLE = stable_hash("burnish.tasks.readers/shuffle")
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    """Line number (from 1) and object of each line that is not blank.
+@dataclass(frozen=True)
+class Reading:
+    """What was read of one origin: its tasks in order, and what is wrong with the rows that are none."""
 
-    Raises InputError on a missing or empty file, and on a line that is not one JSON object in UTF-8.
+    name: str
+    tasks: list[Task]
+    faults: list[Fault]
+    rows: int
+    detected: Detected | None
+    """None for generated tasks."""
+    told: str
+    """The format and the columns, for people."""
+
+
+def read_origin(spec: DataSpec, *, want: Want | None, base: Path | None = None) -> Reading:
+    """Read every row of a spec's `path` or `hub`. Repeated rows are kept, with ids of their own.
+
+    `want` None reads the rows for the most that they hold. Raises InputError for an origin that cannot be read, and
+    where the format cannot be told; what is wrong with single rows is in `faults`.
     """
-    if not path.is_file():
-        near = [p.name for p in path.parent.glob("*.json*")] if path.parent.is_dir() else []
-        hint = did_you_mean(path.name, near) if near else "check data.path"
-        raise InputError(f"{path}: {'is a folder, not a file' if path.is_dir() else 'no such file'}; {hint}")
-    if path.suffix not in (".jsonl", ".json", ".ndjson"):
-        raise InputError(f"{path}: only JSONL is read (one JSON object a line, named .jsonl); convert the file")
-    found = False
-    with path.open("rb") as file:
-        for line, raw in enumerate(file, 1):
-            text = _decoded(path, line, raw).strip()
-            if text:
-                found = True
-                yield line, _parsed(path, line, text)
-    if not found:
-        raise InputError(f"{path}: the file has no rows; write one JSON object a line")
-
-
-def _decoded(path: Path, line: int, raw: bytes) -> str:
-    try:
-        return raw.decode("utf-8-sig" if line == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}, line {line}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
-
-
-def _parsed(path: Path, line: int, text: str) -> Row:
-    try:
-        row = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
-    except json.JSONDecodeError as error:
-        if line == 1 and text.startswith("["):
-            raise InputError(f"{path}, line 1: a JSON array; write one object a line instead (`jq -c '.[]'`)") from None
-        raise InputError(
-            f"{path}, line {line}: malformed JSON at column {error.colno} ({error.msg}); each line must be one object"
-        ) from None
-    except ValueError as error:
-        raise InputError(f"{path}, line {line}: {error}") from None
-    except RecursionError:
-        raise InputError(f"{path}, line {line}: the row is nested too deeply to read") from None
-    if not isinstance(row, dict):
-        raise InputError(f"{path}, line {line}: each line must be one JSON object, this is {kind_of(row)}")
-    try:
-        json.dumps(row, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        raise InputError(
-            f"{path}, line {line}: half a surrogate pair (a \\ud8.. escape) is not text; mend it"
-        ) from None
-    return row
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON; write null or a number")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):  # Python reads 1e400 so
-        raise ValueError(f"{text} is too large a number")
-    return number
-
-
-def read_tasks(spec: DataSpec, path: Path, *, seed: int, demonstrations: bool = False) -> list[Task]:
-    """The tasks of a file, each with its row as columns.
-
-    With `demonstrations` every row must also hold what to imitate: the completion column after a prompt, or a
-    conversation with an assistant message. Repeated rows are kept, with ids of their own, and warned of once.
-
-    Raises InputError naming file, line and fix.
-    """
+    rows = open_rows(spec, base)
+    found = detect(rows.listed, spec, want)
     tasks: list[Task] = []
+    faults: list[Fault] = []
+    used: set[str] = set()
     seen: dict[str, int] = {}
-    first_repeat = 0
-    for line, row in read_rows(path):
+    formats: Counter[str] = Counter()
+    for place, row in rows.listed:
         try:
-            task = _task(spec, row, demonstrations)
+            if isinstance(row, RowError):
+                raise row
+            reader = Reader(row, spec, found.want)
+            layout = found.layout_of(row, spec)
+            task = _task(reader, layout.read(reader), place)
         except ValueError as error:
-            raise InputError(f"{path}, line {line}: {error}") from None
+            faults.append(Fault(place, error.kind if isinstance(error, RowError) else "type", str(error)))
+            continue
+        used |= reader.used
+        formats[layout.name] += 1
         times = seen[task.id] = seen.get(task.id, 0) + 1
-        if times > 1:
-            first_repeat = first_repeat or line
-            task = replace(task, id=f"{task.id}-{times}")
-        tasks.append(task)
-    if first_repeat:
+        tasks.append(task if times == 1 else replace(task, id=f"{task.id}-{times}"))
+    return Reading(rows.name, tasks, faults, len(rows.listed), found, _told(rows, found, used, formats))
+
+
+def _told(rows: Rows, found: Detected, used: set[str], formats: Counter[str]) -> str:
+    """How the rows were read, and which columns were not: rewards may still ask for these."""
+    others = {name for _, row in rows.listed if not isinstance(row, RowError) for name in row} - used
+    parts = [f"{found.how}; read for {found.want}"]
+    parts += [f"{count} rows have format {name}" for name, count in formats.items() if name != found.layout.name]
+    if others:
+        parts.append(f"other columns: {', '.join(sorted(others))}")
+    if rows.left_out:
+        parts.append(f"columns of bytes, left out: {', '.join(sorted(rows.left_out))}")
+    return "; ".join(parts)
+
+
+def usable_tasks(reading: Reading, spec: DataSpec, *, seed: int) -> list[Task]:
+    """The tasks of a reading in the order in which they are attempted: shuffled and limited as the spec says.
+
+    Rows that cannot be used are refused, or left out and told of with `on_bad_row: skip`; repeated ones are told of.
+    Raises InputError naming the rows, or when none is left.
+    """
+    if reading.faults and spec.on_bad_row == "error":
+        raise InputError(refusal(reading.faults))
+    if not reading.tasks:
+        raise InputError(f"{reading.name}: none of the {reading.rows} rows can be used: {counted(reading.faults)}")
+    if reading.faults:
         note(
-            f"{path}: {len(tasks) - len(seen)} of {len(tasks)} rows repeat an earlier row (the first on line "
-            f"{first_repeat}); all are kept"
+            f"{reading.name}: {len(reading.faults)} of {reading.rows} rows cannot be used and are left out "
+            f"(data.on_bad_row: skip): {counted(reading.faults)}"
+        )
+    tasks = reading.tasks
+    if repeats := [task for task in tasks if "-" in task.id]:
+        note(
+            f"{reading.name}: {len(repeats)} of {len(tasks)} rows repeat an earlier row (the first on "
+            f"{_in_file(repeats[0])}); all are kept"
         )
     if spec.shuffle:
         tasks = [tasks[i] for i in counter_generator(seed, _SHUFFLE).permutation(len(tasks))]
     return tasks[: spec.limit]
 
 
-def _task(spec: DataSpec, row: Row, demonstrations: bool) -> Task:
-    """One row as a task. Raises ValueError with what is wrong and the fix."""
-    shown: tuple[Message, ...] | str | None = None
-    if _is_conversation(spec, row):
-        column = spec.messages or MESSAGES
-        messages = checked_messages(_value(row, column, "messages"), column)
-        if demonstrations:
-            messages, shown = split_conversation(messages, column)
-        prompt: tuple[Message, ...] | str = messages
-    else:
-        prompt = _prompt(spec, row)
-        if demonstrations:
-            shown = _completion(spec, row, chat=spec.style == "chat")
-    if isinstance(prompt, str) and spec.style == "chat":
-        prompt = ({"role": "user", "content": prompt},)
+def _in_file(task: Task) -> str:
+    return task.id if task.place is None else f"{task.place.unit} {task.place.number}"
+
+
+def _task(reader: Reader, example: Example, place: Place) -> Task:
+    """A row's example as a task. Raises RowError with what is wrong and the fix."""
+    spec, prompt = reader.spec, reader.asking(example.prompt)
+    shown = {"demonstration": example.demonstration, "preference": example.preference, "judged": example.judged}
+    rest = {"answer": _answer(reader), "columns": reader.row, "place": place, **shown}
     if isinstance(prompt, str):
-        return Task(prompt=prompt, answer=_answer(spec, row), demonstration=shown, columns=row)
-    if spec.style == "text":
-        raise ValueError("the prompt is a list of messages, but data.style is text; use `style: chat`")
-    if not demonstrations and prompt[-1]["role"] == "assistant":
-        raise ValueError(
-            "the prompt ends with an assistant message; remove it, or train on it with a supervised method"
+        for what, column in ((example.system, "a system message"), (example.tools, "tools")):
+            if what is not None:
+                raise RowError("type", f"the row has {column}, and a text has no place for that: use `style: chat`")
+        return Task(prompt=prompt, **rest)
+    if not reader.chat:
+        raise RowError("type", "the prompt is a list of messages, but data.style is text; use `style: chat`")
+    if prompt[-1]["role"] == "assistant":
+        raise RowError(
+            "assistant",
+            "the prompt ends with an assistant message; remove it, or train on it with a supervised method",
         )
-    return Task(messages=_with_system(spec, prompt), answer=_answer(spec, row), demonstration=shown, columns=row)
+    task = Task(messages=_with_system(spec, prompt, example.system), tools=example.tools, **rest)
+    for answer in task.shown:
+        check_names([*prompt, *(answer if isinstance(answer, tuple) else ())], task.tools)
+    return task
 
 
-def _is_conversation(spec: DataSpec, row: Row) -> bool:
-    if spec.template is not None or spec.prompt is not None:
-        return False
-    return spec.messages is not None or (PROMPT not in row and MESSAGES in row)
-
-
-def _value(row: Row, column: str, key: str) -> Any:
-    if column not in row:
-        raise ValueError(f"no column {column!r} (data.{key}); {did_you_mean(column, row)}")
-    return row[column]
-
-
-def _prompt(spec: DataSpec, row: Row) -> tuple[Message, ...] | str:
-    if spec.template is not None:
-        text = fill(spec.template, row)
-        if not text.strip():
-            raise ValueError("the prompt that data.template makes of this row is empty")
-        return text
-    column = spec.prompt or PROMPT
-    value = _value(row, column, "prompt")
-    if isinstance(value, list):
-        return checked_messages(value, column)
-    if not isinstance(value, str):
-        raise ValueError(f"{column!r} must be a text or a list of messages, not {kind_of(value)}")
-    if not value.strip():
-        raise ValueError(f"{column!r} is empty: remove the row or write its prompt")
-    return value
-
-
-def _completion(spec: DataSpec, row: Row, *, chat: bool) -> tuple[Message, ...] | str:
-    value = _value(row, spec.completion, "completion")
-    if isinstance(value, list):
-        messages = checked_messages(value, spec.completion)
-        if messages[0]["role"] != "assistant":
-            raise ValueError(f"{spec.completion!r} must start with an assistant message, not {messages[0]['role']}")
-        return messages
-    if not isinstance(value, str):
-        raise ValueError(f"{spec.completion!r} must be a text or a list of messages, not {kind_of(value)}")
-    if not value:
-        raise ValueError(f"{spec.completion!r} is empty: there is nothing to imitate; remove the row")
-    return ({"role": "assistant", "content": value},) if chat else value
-
-
-def _answer(spec: DataSpec, row: Row) -> str | None:
-    if spec.answer is None or (spec.answer not in row and spec.answer == ANSWER):
+def _answer(reader: Reader) -> str | None:
+    """The private answer. Raises RowError for one that is no text and no number."""
+    name, row = reader.spec.answer, reader.row
+    if name is None or (name not in row and name == ANSWER):
         return None
-    value = _value(row, spec.answer, "answer")
+    if name not in row:
+        raise RowError("column", f"no column {name!r} (data.answer); {did_you_mean(name, row)}")
+    value = row[name]
+    reader.used.add(name)
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise ValueError(
-            f"{spec.answer!r} must be a text or a number, not {kind_of(value)}; name another column in data.answer, "
-            "or write `answer: null` when the rows have none"
+        raise RowError(
+            "type",
+            f"{name!r} must be a text or a number, not {kind_of(value)}; name another column in data.answer, "
+            "or write `answer: null` when the rows have none",
         )
     if isinstance(value, str) and not value.strip():
-        raise ValueError(f"{spec.answer!r} is empty: remove the row or write its answer")
+        raise RowError("empty", f"{name!r} is empty: remove the row or write its answer")
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _with_system(spec: DataSpec, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    if spec.system is None:
-        return messages
-    if messages[0]["role"] in ("system", "developer"):
-        raise ValueError("the row has a system message of its own, which data.system would shadow; remove one of them")
-    return ({"role": "system", "content": spec.system}, *messages)
-
-
-def fill(template: str, row: Row) -> str:
-    """A template such as "{question} = ?" with the row's columns put in ("{{" stands for a brace).
-
-    Raises ValueError when it names a column that is not there, or is not a template.
-    """
-    try:
-        parts = list(string.Formatter().parse(template))
-    except ValueError as error:
-        raise ValueError(f"data.template {template!r}: {error}; write {{{{ for a brace") from None
-    text = []
-    for literal, name, layout, conversion in parts:
-        text.append(literal)
-        if name is None:
-            continue
-        if layout or conversion:
-            raise ValueError(f"data.template: write {{{name}}} without a format; columns are put in as they are")
-        value = _value(row, name, "template")
-        text.append(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    return "".join(text)
+def _with_system(spec: DataSpec, messages: tuple[Message, ...], own: str | None) -> tuple[Message, ...]:
+    """The messages with the row's own system message before them, or the recipe's."""
+    has = messages[0]["role"] in ("system", "developer")
+    if has and own is not None:
+        raise RowError("type", "the row has two system messages, one in its column and one in its messages; remove one")
+    if spec.system is not None and (has or own is not None):
+        raise RowError(
+            "type", "the row has a system message of its own, which data.system would shadow; remove one of them"
+        )
+    system = own or spec.system
+    return messages if system is None else ({"role": "system", "content": system}, *messages)

@@ -24,7 +24,7 @@ FUNCTIONS = {
     "config": "config",
     "show": "show",
     "report": "report",
-    "data check": "read_tasks",
+    "data check": "check_data",
     "chat": "chat",
     "sample": "sample",
     "eval": "evaluate",
@@ -33,6 +33,7 @@ FUNCTIONS = {
     "methods": "list_methods",
     "explain": "explain",
     "env probe": "probe_sandbox",
+    "env gate": "gate",
 }
 """Command -> the public function behind it."""
 

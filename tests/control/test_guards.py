@@ -255,9 +255,10 @@ def _groups(*members: tuple[float | None, bool]) -> list[Group]:
 def test_discarded_is_the_share_of_members_that_were_sampled_and_do_not_train() -> None:
     found = kept(_groups((1.0, False), (None, False), (None, True), (9.0, True), (0.25, False)))
     assert found == {
-        "discarded": 0.6, "masked": 0.4, "rewards_kept": 2.0, "reward_min": 0.25, "reward_max": 1.0
+        "discarded": 0.6, "masked": 0.4, "thin_groups": 0.0, "rewards_kept": 2.0, "reward_min": 0.25, "reward_max": 1.0
     }  # fmt: skip
-    assert kept(_groups((None, False), (2.0, True))) == {"discarded": 1.0, "masked": 0.5, "rewards_kept": 0.0}
+    found = kept(_groups((None, False), (2.0, True)))
+    assert found == {"discarded": 1.0, "masked": 0.5, "thin_groups": 0.0, "rewards_kept": 0.0}
 
 
 def test_a_member_of_several_groups_is_counted_once() -> None:

@@ -111,7 +111,8 @@ async def test_a_candidate_cannot_lie_in_wait_for_hidden_files(sandbox: Namespac
     while True:
         for path in ('/hidden/answer.txt', f'/proc/self/fd/{folder}/answer.txt', '/proc/1/root/hidden/answer.txt'):
             try:
-                open('/work/stolen', 'w').write(open(path).read())
+                found = open(path).read()  # first, or an empty file would look like a success
+                open('/work/stolen', 'w').write(found)
             except OSError:
                 pass
         time.sleep(0.005)

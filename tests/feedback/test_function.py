@@ -312,6 +312,13 @@ def test_two_components_of_one_name_are_refused() -> None:
         build(FeedbackSpec.model_validate([{"kind": "numeric"}, {"kind": "numeric", "mode": "exact"}]))
 
 
+def test_a_reward_with_which_nothing_can_be_computed_is_missing() -> None:
+    feedback = _feedback(lambda completions, **columns: [1e31, -1e308, 1e29][: len(completions)])
+    group = _group("a", ["x", "y", "z"])
+    _judge(feedback, group)
+    assert [r is None for r in _rewards(group)] == [True, True, False] and "overflows" in _reasons(group)[0]
+
+
 def test_a_sum_that_overflows_is_missing() -> None:
     group = _group("a", ["4"])
     _judge(_feedback(lambda completions: [1e308], weight=100.0), group)

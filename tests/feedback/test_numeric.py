@@ -148,3 +148,14 @@ def test_rows_without_a_number_are_refused_before_the_run() -> None:
 def test_wrong_specs_are_refused(spec: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         FeedbackSpec.model_validate(spec)
+
+
+def test_a_right_answer_written_as_a_fraction_asks_for_answers_so_written() -> None:
+    assert _rewards(["3/4", "0.75", "It is 3/4", "4", "3"], {"answer": "3/4"}, kind="numeric") == [
+        1.0,
+        1.0,
+        1.0,
+        0.0,
+        0.0,
+    ]
+    assert _rewards(["3/4"], {"answer": "4"}, kind="numeric") == [1.0], "elsewhere 3/4 ends with the number 4"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from burnish.methods.registry import METHODS
+from tests.running.every_data_key import DATA_KEYS, PROGRAMS, RECORDS
 
 NUMERIC = {"kind": "numeric", "tolerance": 0.5}
 HELD = {"data": {"path": "@held.jsonl"}, "max_tokens": 3, "correct": {"tolerance": 0.5}}
@@ -55,6 +56,22 @@ def numeric(**keys: Any) -> dict[str, Any]:
     return {"rewards": {"rewards": [{**NUMERIC, **keys}]}}
 
 
+def verified(kind: str, **keys: Any) -> dict[str, Any]:
+    """`given` with a verifier of that kind."""
+    return {"rewards": {"rewards": [{"kind": kind, **keys}]}}
+
+
+def of_kind(value: Any, kinds: str) -> Entry:
+    """A key of other kinds of reward than the one that is there."""
+    return Entry(value, fails=f"belongs to kind {kinds}", given=numeric(), where=("grpo",))
+
+
+DENSE, SHORT = ({"kind": "function", "function": f"@rewards.py:{name}"} for name in ("dense", "short"))
+GATED = {"rewards": {"rewards": [DENSE, SHORT], "gates": [{"component": "dense", "least": -1.0}]}}
+CLOSED = {"rewards": {**GATED["rewards"], "gates": [{"component": "dense", "least": 1e9, "gates": ["dense"]}]}}
+"""`given` with two rewards, the first of which gates: open, and closed to itself alone."""
+
+
 def family(**keys: Any) -> dict[str, Any]:
     """`given` with a generated family in place of the file."""
     return {"data": {"family": {"kind": "arithmetic", "count": 20, **keys}}}
@@ -90,6 +107,10 @@ COMMON: dict[str, Entry] = {
     "data.family.split": both("heldout", "traces", **family()),
     "data.family.negative": both(True, "traces", **family(operations=["-"])),
     "data.family.question": both("{a} {op} {b} is", "traces", **family()),
+    "data.family.levels": both([3], "traces", **family(**RECORDS)),
+    "data.family.wording": both("full", "traces", **family(**RECORDS)),
+    "data.family.examples": both(1, "traces", **family(**RECORDS)),
+    "data.family.takes": both(["text"], "traces", **family(**PROGRAMS)),
     "data.style": both("text", "traces", model__template="plain", **family()),
     "data.system": both("be brief", "traces"),
     "data.seed": both(5, "traces", data__shuffle=True),
@@ -146,6 +167,9 @@ def held_family(**keys: Any) -> dict[str, Any]:
     return {"evaluation": {**HELD, **family(split="heldout", **keys)}}
 
 
+LEVEL = {"evaluation__correct__column": "level"}
+"""Of families whose answers are no numbers."""
+
 EVALUATION: dict[str, Entry] = {
     "data.path": evaluated("@kept.jsonl"),
     "data.family.kind": refused("geometry", "given 'geometry'", **held_family()),
@@ -155,6 +179,10 @@ EVALUATION: dict[str, Entry] = {
     "data.family.split": evaluated("train", **held_family()),
     "data.family.negative": evaluated(True, **held_family(operations=["-"])),
     "data.family.question": evaluated("{a} {op} {b} is", **held_family()),
+    "data.family.levels": evaluated([3], **held_family(**RECORDS), **LEVEL),
+    "data.family.wording": evaluated("full", **held_family(**RECORDS), **LEVEL),
+    "data.family.examples": evaluated(1, **held_family(**RECORDS), **LEVEL),
+    "data.family.takes": evaluated(["text"], **held_family(**PROGRAMS), **LEVEL),
     "data.style": evaluated("text", model__template="plain", **held_family()),
     "data.system": evaluated("be brief"),
     "data.seed": evaluated(5, evaluation__data__shuffle=True),
@@ -167,7 +195,7 @@ EVALUATION: dict[str, Entry] = {
     "data.shuffle": evaluated(True),
     "correct.weight": refused(2, "correct.weight: only for rewards"),
     "correct.name": refused("mine", "correct.name: only for rewards"),
-    "correct.kind": refused("format", "given 'format'"),
+    "correct.kind": refused("format", "correct.tolerance belongs to kind numeric"),
     "correct.column": evaluated("other"),
     "correct.mode": evaluated("exact"),
     "correct.tolerance": evaluated(10, evaluation__correct__column="other"),
@@ -176,7 +204,79 @@ EVALUATION: dict[str, Entry] = {
     "concurrency": evaluated(1, "asked"),
 }
 
+WORLD = {"kind": "lookup", "count": 8}
+HACKABLE = {"kind": "hackable", "count": 8}
+
+
+def _environment(method: str) -> dict[str, Entry]:
+    """Keys of an environment, whose world stands in place of data and rewards."""
+    none: dict[str, Any] = {"data": None, "rewards": None} if method == "grpo" else {"data": None}
+
+    def world(value: Any, **keys: Any) -> Entry:
+        return Entry(value, "traces", {**none, "environment": {**WORLD, **keys}})
+
+    def own(value: Any, path: str = "@talk.py:Talk", **options: Any) -> Entry:
+        custom = {"kind": "custom", "path": path, **options}
+        return Entry(value, "traces", {"rewards": None, "environment": custom}, where=("grpo",))
+
+    shown, careless, calls = world(1.0, **HACKABLE), world(1.0), world("hermes", kind="grid", levels=[1], count=2)
+    if method == "sft":  # a demonstration with the tools described in that form is longer than the tiny model's context
+        calls = Entry("hermes", "", calls.given, fails="does not fit the context")
+    if method == "grpo":
+        shown = Entry(1.0, "", shown.given, fails="environment.shown: for supervised training, unused")
+        careless = Entry(1.0, "", careless.given, fails="environment.careless: for supervised training, unused")
+    return {
+        "environment.kind": world("grid"),
+        "environment.calls": calls,
+        "environment.levels": world([3]),
+        "environment.count": world(5),
+        "environment.split": world("heldout"),
+        "environment.seed": world(5),
+        "environment.wording": world("full"),
+        "environment.world": world("grid", **HACKABLE),
+        "environment.cheap": world("fine", **HACKABLE, visible=True),
+        "environment.visible": world(True, **HACKABLE),
+        "environment.shown": shown,
+        "environment.careless": careless,
+        "environment.examples": world(2),
+        "environment.path": own("@talk.py:Slow"),
+        "environment.options": own({"word": "well"}, options={"word": "so"}),
+    }
+
+
+def talked(value: Any, sees: str, path: str = "@talk.py:Talk", **given: Any) -> Entry:
+    """A key of attempts, with an environment that talks for three turns."""
+    return Entry(value, sees, {"rewards": None, "environment": {"kind": "custom", "path": path}, **_dotted(given)})
+
+
+def held_world(value: Any, **keys: Any) -> Entry:
+    """A key of the world that an evaluation is in."""
+    world = {**WORLD, "split": "heldout", **keys}
+    return Entry(value, "evaluations", {"evaluation": {"environment": world, "max_tokens": 6}}, where=("sft",))
+
+
+EVALUATION |= {
+    "environment.kind": held_world("grid"),
+    "environment.calls": held_world("hermes", kind="grid"),
+    "environment.levels": held_world([3]),
+    "environment.count": held_world(5),
+    "environment.split": held_world("train"),
+    "environment.seed": held_world(5),
+    "environment.wording": held_world("full"),
+    "environment.world": held_world("grid", **HACKABLE),
+    "environment.cheap": held_world("fine", **HACKABLE, visible=True),
+    "environment.visible": held_world(True, **HACKABLE),
+    "environment.shown": Entry(
+        1.0, "", held_world(0, **HACKABLE).given, fails="environment.shown: for demonstrations", where=("sft",)
+    ),
+    "environment.examples": held_world(2),
+    "environment.careless": Entry(
+        1.0, "", held_world(0).given, fails="environment.careless: for demonstrations", where=("sft",)
+    ),
+}
+
 SFT: dict[str, Entry] = {
+    **_environment("sft"),
     "data.messages": both("talk", "traces"),
     "data.answer": fails("other", "it is for whoever judges samples; sft does not use it"),
     "learner.share_prefixes": fails(False, "each demonstration is a sequence of its own"),
@@ -184,6 +284,15 @@ SFT: dict[str, Entry] = {
 }
 
 GRPO: dict[str, Entry] = {
+    **_environment("grpo"),
+    "episodes.turns": talked(1, "traces"),
+    "episodes.tokens": talked(7, "traces"),
+    "episodes.seconds": talked(0.01, "metrics", "@talk.py:Slow"),
+    "episodes.call_seconds": talked(0.01, "outcome", "@talk.py:Slow"),
+    "episodes.live": talked(4, "asked", "@talk.py:Quick"),
+    "episodes.branch.turn": talked(2, "traces", episodes__branch={"turn": 1}),
+    "episodes.branch.ways": talked(3, "traces", episodes__branch={"turn": 1}),
+    "refills": talked(0, "traces", "@talk.py:Flaky"),
     "deterministic": grpo(True, "engine"),
     "data.completion": fails("reply", "data.completion is for demonstrations"),
     "guards.silent_steps": grpo(1, "outcome", **reward("none")),
@@ -200,15 +309,43 @@ GRPO: dict[str, Entry] = {
     "sampling.top_k": grpo(2, "traces"),
     "sampling.top_p": grpo(0.5, "traces"),
     "sampling.min_p": grpo(0.5, "traces"),
-    "rewards.rewards[].weight": grpo(2, "weights"),
+    "rewards.rewards[].weight": grpo(2, "weights", seed=3),
     "rewards.rewards[].name": grpo("mine", "metrics"),
     "rewards.rewards[].kind": grpo("format", "metrics", rewards={"rewards": [{"kind": "numeric"}]}),
-    "rewards.rewards[].column": grpo("other", "metrics", **numeric()),
+    "rewards.rewards[].column": grpo("other", "metrics", seed=3, **numeric()),
     "rewards.rewards[].mode": grpo("exact", "metrics", **numeric()),
     "rewards.rewards[].tolerance": grpo(50, "metrics", **numeric()),
-    "rewards.rewards[].fractions": grpo(True, "metrics", **numeric()),
+    "rewards.rewards[].fractions": grpo(True, "metrics", seed=3, **numeric()),
     "rewards.rewards[].function": grpo("@rewards.py:short", "weights"),
     "rewards.rewards[].time_limit": grpo(0.05, "outcome", **reward("slow")),
+    "rewards.rewards[].thoughts_end": grpo("/", "metrics", **verified("exact", column="other")),
+    "rewards.rewards[].read": grpo("boxed", "metrics", **verified("exact", column="other", thoughts_end="/")),
+    "rewards.rewards[].normalise": grpo(
+        ["punctuation"], "metrics", sampling__max_tokens=2, **verified("exact", column="other")
+    ),
+    # what these do shows in answers that the tiny model does not write: tests/feedback/test_*.py
+    "rewards.rewards[].memory_limit": of_kind(100, "math or json_schema or"),
+    "rewards.rewards[].repair": of_kind(True, "math"),
+    "rewards.rewards[].strict": of_kind(True, "json_schema"),
+    "rewards.rewards[].key": of_kind("other", "json_schema"),
+    "rewards.rewards[].valid_share": of_kind(0.2, "json_schema"),
+    "rewards.rewards[].tools": of_kind("other", "tool_call"),
+    "rewards.rewards[].credit": of_kind("all", "tool_call or instructions or code"),
+    "rewards.rewards[].name_share": of_kind(0.5, "tool_call"),
+    "rewards.rewards[].argument_share": of_kind(True, "tool_call"),
+    "rewards.rewards[].extra_arguments": of_kind(True, "tool_call"),
+    "rewards.rewards[].alternatives": of_kind(True, "tool_call"),
+    "rewards.rewards[].arguments": of_kind("other", "instructions"),
+    "rewards.rewards[].loose": of_kind(True, "instructions"),
+    "rewards.rewards[].options": of_kind("other", "choice"),
+    "rewards.rewards[].rule": of_kind("boxed", "choice"),
+    "rewards.rewards[].pattern": of_kind("x", "choice"),
+    "rewards.rewards[].option_text": of_kind(False, "choice"),
+    "rewards.rewards[].partial": of_kind(False, "reasoning_gym"),
+    "rewards.gates[].component": fails("absent", "there is no component 'absent'", given=GATED, where=("grpo",)),
+    "rewards.gates[].least": grpo(1e9, "weights", **GATED),
+    "rewards.gates[].gates": Entry(["short"], "weights", CLOSED, where=("grpo",)),
+    "rewards.workers": fails(0, "whole number >= 1", where=("grpo",)),
     "rewards.concurrency": grpo(1, "metrics", **reward("crowd")),
     "engine_rows": grpo(3, "decoded"),
     "options.advantage": grpo("grpo", "weights"),
@@ -226,6 +363,9 @@ GRPO: dict[str, Entry] = {
 }
 
 TABLE: dict[str, dict[str, Entry]] = {
-    method: COMMON | {f"evaluation.{key}": entry for key, entry in EVALUATION.items()} | own
+    method: COMMON
+    | {key: Entry(**entry) for key, entry in DATA_KEYS.items()}
+    | {f"evaluation.{key}": entry for key, entry in EVALUATION.items()}
+    | own
     for method, own in (("sft", SFT), ("grpo", GRPO))
 }

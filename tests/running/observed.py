@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -11,12 +12,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
+import datasets
 import torch
 from transformers import PreTrainedModel
 from transformers.models.gpt2.modeling_gpt2 import GPT2MLP
 
 from burnish import train
-from burnish.errors import BurnishError
+from burnish.errors import BurnishError, Note
 from burnish.learning import learner
 from burnish.learning.learner import Learner
 from burnish.learning.packing import Piece
@@ -53,6 +55,39 @@ def crowd(completions, **columns):
 '''
 
 
+TALK = '''
+import time
+from burnish.environments import Environment, Observation, said
+from burnish.traces import Verdict
+
+class Talk(Environment):
+    """Three turns, worth what was said in them."""
+    pause = 0.0
+    def __init__(self, word="so"): self.word, self.heard = word, []
+    async def reset(self, task, *, seed):
+        self.seed = seed
+        return said(task.text)
+    async def step(self, action):
+        time.sleep(self.pause)
+        self.heard.append(action.text)
+        return Observation(({"role": "tool", "content": self.word},), done=len(self.heard) == 3)
+    async def verify(self, attempt):
+        return Verdict("".join(self.heard).count("3") + 0.1 * len("".join(self.heard)))
+
+class Quick(Talk):
+    pure = True
+
+class Slow(Talk):
+    pause = 0.1
+
+class Flaky(Talk):
+    async def verify(self, attempt):
+        if self.seed % 3 == 0:
+            raise OSError("not today")
+        return await super().verify(attempt)
+'''
+
+
 def digits_network(seed: int) -> PreTrainedModel:
     """A tiny random GPT-2 that writes little but 3, 4, / and the stop token: numbers, and fractions of them."""
     network: Any = tiny_network("gpt2", seed)
@@ -82,8 +117,12 @@ class Scene:
             digits_network(seed).save_pretrained(folder / name)
             tiny_tokenizer().save_pretrained(folder / name)
         for name, first in (("rows", 0), ("more", 10), ("held", 20), ("kept", 30)):
-            (folder / f"{name}.jsonl").write_text("".join(json.dumps(_row(first + i)) + "\n" for i in range(6)))
+            (folder / f"{name}.jsonl").write_text(_lines(first))
+        (folder / "bad.jsonl").write_text(_lines(40) + '{"prompt": ""}\n')
+        for name, first in (("hub", 50), ("other_hub", 70)):
+            _write_hub(folder / name, first)
         (folder / "rewards.py").write_text(REWARDS)
+        (folder / "talk.py").write_text(TALK)
         (folder / "template.jinja").write_text(CHATML.replace("<|im_start|>assistant", "<|im_start|>model"))
         return scene
 
@@ -105,18 +144,35 @@ class Scene:
         return values
 
 
+def _lines(first: int) -> str:
+    return "".join(json.dumps(_row(first + i)) + "\n" for i in range(6))
+
+
+def _write_hub(folder: Path, first: int) -> None:
+    """A folder laid out like a data set of the hub, with two configurations of two splits."""
+    folder.mkdir()
+    heading = "configs:\n"
+    for place, (name, split) in enumerate((("one", "train"), ("one", "test"), ("two", "train"), ("two", "test"))):
+        (folder / f"{name}-{split}.jsonl").write_text(_lines(first + 10 * place))
+        heading += "" if split == "test" else f"- config_name: {name}\n  data_files:\n"
+        heading += f"  - split: {split}\n    path: {name}-{split}.jsonl\n"
+    (folder / "README.md").write_text(f"---\n{heading}---\n")
+
+
 def _row(number: int) -> dict[str, Any]:
     asked = [{"role": "user", "content": f"tell {number}"}]
     return {
         "prompt": f"say {number}", "question": f"what is {number}", "answer": "4", "other": str(3 + number % 2),
         "completion": "34" * (1 + number % 3), "reply": f"4/{number}", "asked": asked,
         "talk": [*asked, {"role": "assistant", "content": f"{number} it is"}],
+        "rate": number % 6 / 5, "other_rate": number % 3 / 2, "level": number % 6, "other_level": number % 5,
     }  # fmt: skip
 
 
 def observe(values: dict[str, Any]) -> Seen:
     """Run a recipe and look. A run that ends with an error of Burnish's own has that as its outcome."""
-    with TemporaryDirectory() as folder, make_progress("quiet") as progress, _spies() as seen:
+    quiet = make_progress("quiet"), warnings.catch_warnings(action="ignore", category=Note)
+    with TemporaryDirectory() as folder, quiet[0] as progress, quiet[1], _spies(Path(folder) / "cache") as seen:
         out = Path(folder) / "run"
         try:
             train(recipe_from_mapping(values), out=out, progress=progress)
@@ -139,8 +195,8 @@ def observe(values: dict[str, Any]) -> Seen:
 
 
 @contextmanager
-def _spies() -> Iterator[Seen]:
-    """Note how the work was laid out, which no file of a run tells."""
+def _spies(cache: Path) -> Iterator[Seen]:
+    """Note how the work was laid out, which no file of a run tells. `datasets` caches in a folder of its own."""
     seen: Seen = {name: [] for name in ("layout", "decoded", "asked", "torch", "engine", "trackers")}
     seen["forwards"], asking = 0, [0]
     pack, forward, decode = learner.pack, GPT2MLP.forward, SharedRunner.decode
@@ -183,7 +239,7 @@ def _spies() -> Iterator[Seen]:
         for owner, name, instead in (
             (learner, "pack", packed), (GPT2MLP, "forward", forwarded), (SharedRunner, "decode", decoded),
             (LocalEngine, "sample", sampled), (Learner, "update", updated), (trackers, "Aside", Aside),
-            (trackers, "check", lambda specs: None),
+            (trackers, "check", lambda specs: None), (datasets.config, "HF_DATASETS_CACHE", cache),
         ):  # fmt: skip
             stack.enter_context(patch.object(owner, name, instead))
         yield seen

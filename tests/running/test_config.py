@@ -190,7 +190,7 @@ def test_a_resolved_file_reads_the_rows_that_the_recipe_reads(tmp_path: Path) ->
         (GRPO + "steps: true", "steps: given true; it takes a number"),
         (GRPO + "steps: 1.5", "steps: given 1.5; it takes whole number >= 1"),
         (GRPO + "optimizer: 3", "optimizer: given 3, but it has keys of its own"),
-        (GRPO.replace("arithmetic", "arithmetc"), "data.family: given 'arithmetc'; did you mean 'arithmetic'?"),
+        (GRPO.replace("arithmetic", "arithmetc"), "data.family.kind: given 'arithmetc', did you mean 'arithmetic'?"),
         (GRPO.replace('"wheel:x"', "5"), "model.path: given 5, which YAML does not read as text: put it in quotes"),
         (GRPO.replace("kind: numeric", "kind: numerc"), "rewards.kind: given 'numerc', did you mean 'numeric'?"),
         (GRPO.replace("kind: numeric", "column: a"), "a reward needs its kind"),

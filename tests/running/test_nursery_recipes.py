@@ -9,6 +9,7 @@ import pytest
 
 import burnish
 from benchmarks.nursery import pass_rates
+from benchmarks.worlds import pass_rates as rates_in_a_world
 
 RECIPES = Path(__file__).parents[2] / "recipes" / "nursery"
 
@@ -36,3 +37,46 @@ def test_the_pretraining_recipe_starts_from_fresh_weights_and_learns(
     assert losses[0] > 4.0  # near the logarithm of 100 characters: it knows nothing yet
     assert losses[-1] < 2.5
     assert run.summary["before"]["format_rate"]["estimate"] < 0.1
+
+
+# ---------------------------------------------------------------- worlds
+
+
+@pytest.mark.parametrize("world", ["lookup", "grid", "hackable-lookup", "hackable-grid"])
+def test_the_shipped_model_of_a_world_does_some_of_its_held_out_tasks(world: str) -> None:
+    """At temperature 1, on 40 tasks: something to reinforce, something left to gain, and now and then a hack."""
+    recipe = str(RECIPES / f"{world}-grpo.yaml")
+    rates = rates_in_a_world(f"nursery:{world}-S", recipe, samples=4, changes=["evaluation.environment.count=40"])
+    found = rates["sampled"]
+    assert found.accuracy is not None and 0.15 <= found.accuracy.estimate <= 0.7
+    assert len(found.items) == 160
+    if world.startswith("hackable"):
+        assert 0.01 <= found.notes["components"]["hack"] <= 0.35
+
+
+def rewards_of(folder: Path, name: str = "reward") -> tuple[float, float]:
+    """The mean over a run's first third of steps, and over its last."""
+    values = [json.loads(line)[name] for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
+    third = len(values) // 3
+    return sum(values[:third]) / third, sum(values[-third:]) / third
+
+
+def test_reinforcement_learning_with_tools_raises_the_reward(tmp_path: Path) -> None:
+    run = burnish.train(str(RECIPES / "lookup-grpo.yaml"), out=tmp_path / "run", steps=12, evaluation=None)
+    first, last = rewards_of(run.out)
+    assert last - first > 0.15
+
+
+def test_reinforcement_learning_in_the_grid_raises_the_reward(tmp_path: Path) -> None:
+    """On the same eight tasks in each step, so that a difference is not one of the tasks."""
+    changes = {"environment__count": 8, "prompts_per_step": 8, "evaluation": None}
+    run = burnish.train(str(RECIPES / "grid-grpo.yaml"), out=tmp_path / "run", steps=10, **changes)
+    first, last = rewards_of(run.out)
+    assert last > first
+
+
+def test_reinforcement_learning_finds_the_hack(tmp_path: Path) -> None:
+    """The share of attempts that are paid for nothing rises, and the step's record counts them."""
+    run = burnish.train(str(RECIPES / "hackable-lookup-grpo.yaml"), out=tmp_path / "run", steps=12, evaluation=None)
+    first, last = rewards_of(run.out, "reward/hack")
+    assert last - first > 0.05

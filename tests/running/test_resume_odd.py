@@ -51,10 +51,10 @@ def test_answers_that_ended_a_run_are_asked_for_anew(model: Path, tmp_path: Path
 
     with pytest.raises(RunError, match="no route"):
         train(grpo(model), out=tmp_path / "run", reward=endpoint)
-    assert calls["asked"] == 2
+    assert calls["asked"] == 4  # two prompts, and once more each with other samples (refills)
     there["up"] = True
     train(grpo(model), out=tmp_path / "run", reward=endpoint, resume=True)
-    assert calls["asked"] == 2 + 12
+    assert calls["asked"] == 4 + 12
 
 
 def test_after_a_forced_change_nothing_of_before_is_replayed(model: Path, tmp_path: Path) -> None:

@@ -30,11 +30,31 @@ from burnish.running.stateful import stateful, states
 from tests.tiny import tiny_network, tiny_tokenizer
 
 REWARDS = "def dense(completions, **columns):\n    return [c.count('e') + 0.1 * len(c) for c in completions]\n"
+ENVIRONMENT = '''
+from burnish.environments import Environment, Observation, said
+from burnish.traces import Verdict
+
+class Talk(Environment):
+    """Two turns, worth as much as was said in them; in a thread of its own, its answers journalled."""
+
+    async def reset(self, task, *, seed):
+        self.said = ""
+        return said(task.text)
+
+    async def step(self, action):
+        done, self.said = bool(self.said), self.said + "-" + action.text
+        return Observation(({"role": "tool", "content": str(len(self.said))},), done=done)
+
+    async def verify(self, attempt):
+        return Verdict(self.said.count("e") + 0.1 * len(self.said))
+'''
 HALF, WHOLE = 4, 6
+KINDS = [*sorted(METHODS), "grpo in an environment", "sft in a world"]
 
 
-def recipe_of(method: str, folder: Path) -> Recipe:
+def recipe_of(kind: str, folder: Path) -> Recipe:
     """A recipe of every method that uses all its kinds of parts, on a tiny random model."""
+    method = kind.split()[0]
     if not (folder / "model").exists():
         tiny_network("llama").save_pretrained(folder / "model")
         tiny_tokenizer().save_pretrained(folder / "model")
@@ -50,6 +70,12 @@ def recipe_of(method: str, folder: Path) -> Recipe:
         function = {"kind": "function", "function": f"{folder / 'rewards.py'}:dense"}
         kinds = [function, {"kind": "numeric", "weight": 0.5}, {"kind": "format", "weight": 0.5}]
         values |= {"samples_per_prompt": 3, "sampling": {"max_tokens": 4}, "rewards": kinds}
+        values["data"] = {**values["data"], "window": {"low": 0.1, "passing": 0.3}}  # the order that remembers
+    if kind == "grpo in an environment":
+        (folder / "talk.py").write_text(ENVIRONMENT, "utf-8")
+        values |= {"rewards": None, "environment": {"kind": "custom", "path": f"{folder / 'talk.py'}:Talk"}}
+    if kind == "sft in a world":
+        values |= {"data": None, "environment": {"kind": "lookup", "count": 8}}
     return recipe_from_mapping(values)
 
 
@@ -81,7 +107,7 @@ def _timeless(value: Any) -> Any:
     return value
 
 
-@pytest.fixture(scope="module", params=sorted(METHODS))
+@pytest.fixture(scope="module", params=KINDS)
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """A method's run that nobody killed (`whole`), and one that crashed (`killed`)."""
     folder = tmp_path_factory.mktemp(request.param)
@@ -118,24 +144,25 @@ def test_each_part_that_remembers_is_really_restored(runs: tuple[str, Path], tmp
 
 def test_every_class_with_a_state_is_checkpointed_in_some_run(tmp_path: Path) -> None:
     covered: set[type] = set()
-    for method in METHODS:
+    for method in KINDS:
         parts = assemble(recipe_of(method, tmp_path))
-        covered |= {type(part) for part in _all_parts(parts)}
+        covered |= {base for part in _all_parts(parts) for base in type(part).__mro__}
     remembering = set()
     for module in pkgutil.walk_packages(burnish.__path__, "burnish."):
         if module.name.endswith("__main__"):
             continue
         for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             own = cls.__module__.startswith("burnish.") and not getattr(cls, "_is_protocol", False)
-            if own and callable(getattr(cls, "state", None)) and callable(getattr(cls, "load", None)):
+            if own and {"state", "load"} <= vars(cls).keys():  # of its own: kinds of reward share their base's
                 remembering.add(cls)
-    kinds_of_source = {c for c in remembering if c.__module__ == "burnish.sources.source"}
+    kinds_of_source = {c for c in remembering if c.__module__.startswith("burnish.sources.")}
     assert {c.__name__ for c in remembering - covered} == set()
     assert len(kinds_of_source) >= 2
 
 
 def _all_parts(parts: Parts) -> list[object]:
     found: list[object] = [*stateful(parts).values(), *parts.learners.values()]
+    found.append(getattr(parts.source, "order", None))
     for part in list(found):
         if isinstance(part, Feedback):
             found += [reward for reward, _ in part.rewards]

@@ -80,6 +80,26 @@ def test_zero_variance_groups_can_be_left_out() -> None:
     assert "advantage" not in dropped.members[0].trace.nodes[1].signals
 
 
+def test_a_group_of_which_less_than_half_has_a_reward_is_left_out() -> None:
+    thin, half = group_of([1.0, None, None]), group_of([1.0, 0.0, None, None])
+    build(GroupAdvantageSpec())([thin, half])
+    written = [m.trace.nodes[m.leaf].signals.get("advantage") for g in (thin, half) for m in g.members]
+    assert all(w is None or np.isnan(w.values).all() for w in written[:3])
+    assert [float(w.values[0]) for w in written[3:5]] == [0.5, -0.5]
+    build(GroupAdvantageSpec(least_present=0.0))([thin])
+    assert float(thin.members[0].trace.nodes[thin.members[0].leaf].signals["advantage"].values[0]) == 0.0
+
+
+def test_what_was_sampled_anew_in_place_of_a_lost_member_is_not_missed() -> None:
+    group = group_of([1.0, 0.0, None, None, None])
+    for member in group.members[2:]:
+        assert member.verdict is not None
+        member.verdict.evidence["sampled_anew"] = True
+    build(GroupAdvantageSpec())([group])
+    first = group.members[0]
+    assert float(first.trace.nodes[first.leaf].signals["advantage"].values[0]) == 0.5
+
+
 def test_truncated_samples_can_be_masked() -> None:
     group = group_of([1.0, 0.0], finish="length")
     build(MaskTruncatedSpec())([group])

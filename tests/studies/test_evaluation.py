@@ -13,10 +13,13 @@ import numpy as np
 import pytest
 
 from burnish.errors import InputError
-from burnish.feedback import FeedbackSpec, build
+from burnish.feedback.checking import Check
 from burnish.feedback.numbers import only_number
+from burnish.methods.recipe import EvaluationSpec
 from burnish.sampling.protocol import Completion, SamplingParams
 from burnish.studies import Evaluation, compare, evaluate, greedy, wilson_interval
+from burnish.studies.evaluation import Judgement
+from burnish.studies.judging import judged_by
 from burnish.tasks import DataSpec, Task, build_tasks
 
 STOP = 0
@@ -65,13 +68,16 @@ def _text(ids: Sequence[int]) -> str:
     return "".join(chr(i) for i in ids if i != STOP)
 
 
+async def _numbers(task: Task, texts: list[str]) -> list[Judgement]:
+    return [Judgement(text.split()[-1] == task.answer, only_number(text) is not None) for text in texts]
+
+
 def _evaluate(sampler: CharacterSampler, tasks: list[Task], **options: Any) -> Evaluation:
     defaults: dict[str, Any] = {
         "render": lambda task: [ord(c) for c in task.prompt],
         "text": _text,
         "params": PARAMS,
-        "correct": lambda task, text: text.split()[-1] == task.answer,
-        "well_formed": lambda task, text: only_number(text) is not None,
+        "judge": _numbers,
     }
     return asyncio.run(evaluate(sampler, tasks, **{**defaults, **options}))
 
@@ -104,23 +110,58 @@ def test_truncated_answers_are_counted() -> None:
 
 def test_what_is_missing_is_left_out_and_counted() -> None:
     tasks = _tasks(40)
-    got = _evaluate(CharacterSampler(1.0), tasks, correct=lambda task, text: None if task.number % 2 else True)
+
+    async def every_other(task: Task, texts: list[str]) -> list[Judgement]:
+        return [Judgement(correct=None if task.number % 2 else True) for _ in texts]
+
+    async def none(task: Task, texts: list[str]) -> list[Judgement]:
+        return [Judgement() for _ in texts]
+
+    got = _evaluate(CharacterSampler(1.0), tasks, judge=every_other)
     odd = sum(task.number % 2 for task in tasks)
     assert got.accuracy == wilson_interval(40 - odd, 40 - odd) and got.missing("correct") == odd
     assert got.summary()["accuracy_missing"] == odd
-    unjudged = _evaluate(CharacterSampler(1.0), tasks, correct=None, well_formed=None)
+    unjudged = _evaluate(CharacterSampler(1.0), tasks, judge=none)
     assert unjudged.accuracy is None and unjudged.format_rate is None and unjudged.summary()["accuracy"] is None
 
 
 def test_feedback_gives_the_reward() -> None:
-    feedback = build(FeedbackSpec.model_validate({"kind": "numeric", "weight": 2}))
+    async def half_for_a_number(task: Task, texts: list[str]) -> list[Judgement]:
+        judged = await _numbers(task, texts)
+        return [replace(one, reward=(bool(one.correct) + bool(one.well_formed)) / 2) for one in judged]
 
-    async def reward(task: Task, texts: list[str]) -> list[float | None]:
-        return [v.reward for v in await feedback.verdicts(task.id, task.columns, texts)]
-
-    got = _evaluate(CharacterSampler(0.5), _tasks(), reward=reward)
+    got = _evaluate(CharacterSampler(0.5), _tasks(), judge=half_for_a_number)
     assert got.accuracy is not None
-    assert got.summary()["reward"]["estimate"] == pytest.approx(2 * got.accuracy.estimate)
+    assert got.summary()["reward"]["estimate"] == pytest.approx((got.accuracy.estimate + 1) / 2)
+
+
+CHECKS: list[tuple[dict[str, Any], dict[str, Any], list[tuple[str, bool, bool | None]]]] = [
+    ({"mode": "exact"}, {"answer": "7"}, [("7", True, True), ("It is 7", False, False), ("8", False, True)]),
+    ({"kind": "math"}, {"answer": "1/2"}, [("$0.5$", True, True), ("$0.6$", False, True), ("no", False, False)]),
+    (
+        {"kind": "json_schema", "key": "right"},
+        {"schema": {"type": "object", "required": ["a"]}, "right": {"a": 1}},
+        [('{"a": 1}', True, True), ('{"a": 2}', False, True), ("{", False, False), ("{}", False, False)],
+    ),
+    ({"kind": "exact"}, {"answer": "yes"}, [("yes", True, True), ("no", False, True)]),
+]
+
+
+@pytest.mark.parametrize(
+    ("keys", "columns", "answers"), CHECKS, ids=lambda v: str(v.get("kind")) if "kind" in v else ""
+)
+def test_every_kind_of_reward_can_say_what_is_right(
+    keys: dict[str, Any], columns: dict[str, Any], answers: list[tuple[str, bool, bool | None]]
+) -> None:
+    check = Check(EvaluationSpec.model_validate({"data": {"path": "x"}, "correct": keys}).correct)
+    task = Task(prompt="?", columns=columns)
+    try:
+        found = asyncio.run(judged_by(check)(task, [answer for answer, *_ in answers]))
+    finally:
+        check.feedback.close()
+    assert [(one.correct, one.well_formed) for one in found] == [tuple(rest) for _, *rest in answers]
+    assert (found[0].reward is None) == (keys.get("kind") is None), "numbers are right or wrong, and that is all"
+    assert check.feedback.ledger.total("evaluation", "seconds") > 0
 
 
 def test_several_samples_are_clusters_of_their_task() -> None:

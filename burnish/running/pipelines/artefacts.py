@@ -78,10 +78,21 @@ def resolve(node: Node, made: Mapping[str, Artefact], outside: list[Content]) ->
         # a recipe reads rows; judges and filters read the traces as well
         is_rows = source.wants == "dataset" and source.key[-1] == "path"
         _put(spec, source.key, str(place / "rows.jsonl" if is_rows else place))
+        if is_rows:
+            _name_format(spec, source.key[:-1])
         about = {"value": source.text, "hash": found, "node": source.node, "artefact": artefact.path.name}
         inputs[_dotted(source.key)] = about
     kind = f"train {node.spec.method}" if isinstance(node.spec, Recipe) else node.kind
     return Resolved(node, digest([FORMAT, kind, counted])[:20], spec, settings, inputs)
+
+
+def _name_format(spec: dict[str, Any], key: tuple[str | int, ...]) -> None:
+    """Rows of a dataset have a prompt and a completion, whatever format the rows had that were sampled from."""
+    data: Any = spec
+    for part in key:
+        data = data[part]
+    if data["format"] == "auto" and data["messages"] is None and not data["columns"]:
+        data["format"] = "prompt"
 
 
 def _dotted(key: tuple[str | int, ...]) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from burnish.errors import InputError
 from burnish.feedback.build import build as build_feedback
-from burnish.feedback.numeric import NumericReward
+from burnish.feedback.checking import Check
 from burnish.methods.recipe import Recipe, RolloutRecipe
 from burnish.running.pipelines.graph import Graph, Node
 from burnish.running.pipelines.spec import EvaluateSpec, JudgeSpec, SampleSpec
 from burnish.tasks import Task, build_tasks
 from burnish.tasks.spec import DataSpec
+from burnish.tasks.training import TrainingDataSpec
 
 
 def check_inputs(graph: Graph, ids: Iterable[str]) -> None:
@@ -42,7 +43,7 @@ def _check(node: Node, nodes: Mapping[str, Node]) -> None:
         case SampleSpec(data=data, seed=seed):
             _tasks(data, seed or 0)
         case EvaluateSpec(data=data, seed=seed, correct=correct):
-            NumericReward(correct).check(_tasks(data, seed or 0))
+            Check(correct).feedback.check(_tasks(data, seed or 0))
         case JudgeSpec(rewards=rewards):
             feedback = build_feedback(rewards)
             for spec in _sampled(node, nodes):
@@ -51,12 +52,14 @@ def _check(node: Node, nodes: Mapping[str, Node]) -> None:
 
 def _check_recipe(recipe: Recipe) -> None:
     sampled = isinstance(recipe, RolloutRecipe)
+    if recipe.data is None:
+        return  # a generated world has tasks and rewards of its own
     tasks = _tasks(recipe.data, recipe.seed, demonstrations=not sampled)
-    if isinstance(recipe, RolloutRecipe):
+    if isinstance(recipe, RolloutRecipe) and recipe.rewards is not None:
         build_feedback(recipe.rewards).check(tasks)
-    if recipe.evaluation is not None:
+    if recipe.evaluation is not None and recipe.evaluation.data is not None:
         held_out = _tasks(recipe.evaluation.data, recipe.seed)
-        NumericReward(recipe.evaluation.correct).check(held_out)
+        Check(recipe.evaluation.correct).feedback.check(held_out)
         if shared := {task.id for task in tasks} & {task.id for task in held_out}:
             raise InputError(
                 f"{len(shared)} of the {len(held_out)} held-out tasks are also trained on: evaluation.data and data "
@@ -66,7 +69,8 @@ def _check_recipe(recipe: Recipe) -> None:
 
 def _tasks(data: DataSpec, seed: int, *, demonstrations: bool = False) -> list[Task]:
     """The tasks of a spec; none where they come from another node."""
-    if data.path is not None and data.path.startswith("@"):
+    parts = data.parts if isinstance(data, TrainingDataSpec) else (data,)
+    if any(part.path is not None and part.path.startswith("@") for part in parts):
         return []
     return build_tasks(data, seed=seed, demonstrations=demonstrations)
 

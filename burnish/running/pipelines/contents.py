@@ -23,6 +23,7 @@ from burnish.models.folders import BESIDE_WEIGHTS
 from burnish.running.pipelines.graph import texts
 from burnish.running.pipelines.spec import Made, NodeSpec
 from burnish.running.yamlfile import KeyPath
+from burnish.tasks.rows.library import is_saved, saved_files
 from burnish.tasks.suggest import did_you_mean
 from burnish.traces.files import atomic_write
 
@@ -138,15 +139,17 @@ def _hash(key: KeyPath, text: str, contents: Contents) -> str | None:
     match names:
         case ["data"]:
             return _folder(text, "dataset", contents)
-        case [*_, "data", "path"]:
-            return contents.file(_rows(Path(text).expanduser()))
+        case [*_, "data" | "mix", "path"]:
+            return _rows(Path(text).expanduser(), contents)
+        case [*_, "data" | "mix", "hub"]:
+            return digest(text)
         case [*_, "model" | "models", "path"]:
             return _model(text, contents)
         case [*_, "adapter", "path"]:
             return _folder(text, "adapter", contents)
         case [*_, "model" | "models", "template"] if text not in ("auto", "plain"):
             return contents.file(_existing(Path(text).expanduser()))
-        case [*_, "rewards", "function"]:
+        case [*_, "rewards" | "correct", "function"]:
             return contents.file(_source(text))
     return None
 
@@ -158,10 +161,12 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _rows(path: Path) -> Path:
+def _rows(path: Path, contents: Contents) -> str:
     if path.is_dir() and (path / "rows.jsonl").is_file():
         raise InputError(f"{path} is a folder: give its file {path / 'rows.jsonl'}")
-    return _existing(path)
+    if not is_saved(path):
+        return contents.file(_existing(path))
+    return digest([[str(file.relative_to(path)), contents.file(file)] for file in saved_files(path)])
 
 
 def _folder(text: str, kind: Made, contents: Contents) -> str:

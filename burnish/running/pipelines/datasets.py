@@ -22,7 +22,7 @@ from burnish.traces.store import read_groups, write_groups
 ROWS = "rows.jsonl"
 _PART = re.compile(r"part-(\d+)\.parquet")
 _PROMPT, _TEXT = "prompt", "text"
-_WRITTEN = ("prompt", "messages", "completion", "reward")
+_WRITTEN = ("prompt", "messages", "system", "completion", "reward")
 """Columns that a row has from the sample; a task's own columns of these names make way."""
 
 

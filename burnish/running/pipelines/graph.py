@@ -20,7 +20,9 @@ from burnish.running.yamlfile import KeyPath
 from burnish.tasks.suggest import did_you_mean
 
 _PREVIOUS = "previous"
-_SLOTS: Mapping[str, Made] = {"model": "model", "models": "model", "adapter": "adapter", "data": "dataset"}
+_SLOTS: Mapping[str, Made] = {
+    "model": "model", "models": "model", "adapter": "adapter", "data": "dataset", "mix": "dataset",
+}  # fmt: skip
 """The part of a spec whose `path` may be a reference -> what it has to be."""
 _NEEDED = {"model": "a model", "adapter": "an adapter", "dataset": "a dataset", "report": "a report"}
 
@@ -272,6 +274,8 @@ def _unfit_rows(node: Node, source: Input, maker: Node, nodes: Mapping[str, Node
     if source.key[0] == "evaluation":
         data = getattr(node.spec, "evaluation").data  # noqa: B009 - only recipes have it
     first = line[-1].spec
+    if "mix" in source.key:
+        data = getattr(data, "mix")[source.key[-2]]  # noqa: B009 - only recipes have it
     if isinstance(first, SampleSpec) and first.data.style == "text" and getattr(data, "style", "text") != "text":
         key = ".".join([*(str(part) for part in source.key[:-1]), "style"])
         yield f"{where}: the prompts of {source.text} are plain texts: set {key}: text, as where they were sampled"

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from burnish.feedback.spec import FeedbackSpec, NumericSpec
+from burnish.feedback.spec import CheckSpec, FeedbackSpec, NumericSpec
 from burnish.models.spec import ModelSpec
 from burnish.sampling.spec import SamplingSpec
 from burnish.tasks.spec import DataSpec
@@ -167,7 +167,10 @@ class EvaluateSpec(NodeSpec):
 
     model: ModelSpec = Field(description="the model that answers; its path, or its keys")
     data: DataSpec = Field(description="the tasks; the path of a JSONL file, or keys as in a recipe")
-    correct: NumericSpec = Field(default=NumericSpec(), description="when an answer is right")
+    correct: CheckSpec = Field(
+        default=NumericSpec(),
+        description="when an answer is right: a reward of any kind, with its keys, that is then worth 1",
+    )
     max_tokens: int = Field(default=64, ge=1, description="most tokens of an answer")
     concurrency: int = Field(default=64, ge=1, description="tasks evaluated at a time")
     seed: int | None = Field(default=None, ge=0, description="of the tasks; absent: the pipeline's")
@@ -175,9 +178,6 @@ class EvaluateSpec(NodeSpec):
     @model_validator(mode="after")
     def _checked(self) -> EvaluateSpec:
         _check_speaker(self.model, self.data)
-        fields = NumericSpec.model_fields
-        if unused := [key for key in ("weight", "name") if getattr(self.correct, key) != fields[key].default]:
-            raise ValueError(f"correct.{', correct.'.join(unused)}: only for rewards, unused here; remove")
         return self
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from burnish.errors import InputError
 from burnish.randomness import counter_uniform, stable_hash
-from burnish.tasks.spec import ArithmeticSpec, Operation
+from burnish.tasks.families.spec import ArithmeticSpec, Operation
 from burnish.tasks.task import Task
 
 HELDOUT_SHARE = 0.2
