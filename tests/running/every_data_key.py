@@ -45,6 +45,7 @@ MIX: dict[str, Given] = {
     "family.wording": part("full", origin=family(**RECORDS)),
     "family.examples": part(1, origin=family(**RECORDS)),
     "family.takes": part(["text"], origin=family(**PROGRAMS)),
+    "family.careless": part(1.0, origin=family(**RECORDS), where=("sft",)),
     "style": part("text", origin=family(), fails="style: text needs model.template: plain"),
     "system": part("be brief"),
     "seed": part(5, origin={**ROWS, "shuffle": True}),

@@ -183,6 +183,11 @@ EVALUATION: dict[str, Entry] = {
     "data.family.wording": evaluated("full", **held_family(**RECORDS), **LEVEL),
     "data.family.examples": evaluated(1, **held_family(**RECORDS), **LEVEL),
     "data.family.takes": evaluated(["text"], **held_family(**PROGRAMS), **LEVEL),
+    "data.family.careless": refused(
+        1.0,
+        "careless: for demonstrations, unused",
+        evaluation={**HELD, **family(split="heldout", **RECORDS), "correct": {"column": "level"}},
+    ),
     "data.style": evaluated("text", model__template="plain", **held_family()),
     "data.system": evaluated("be brief"),
     "data.seed": evaluated(5, evaluation__data__shuffle=True),
@@ -279,12 +284,16 @@ SFT: dict[str, Entry] = {
     **_environment("sft"),
     "data.messages": both("talk", "traces"),
     "data.answer": fails("other", "it is for whoever judges samples; sft does not use it"),
+    "data.family.careless": Entry(1.0, "traces", family(**RECORDS), where=("sft",)),
     "learner.share_prefixes": fails(False, "each demonstration is a sequence of its own"),
     "options.reduction": both("sequence_mean", "weights"),
 }
 
 GRPO: dict[str, Entry] = {
     **_environment("grpo"),
+    "data.family.careless": fails(
+        1.0, "careless: for demonstrations, unused", given=family(**RECORDS), where=("grpo",)
+    ),
     "episodes.turns": talked(1, "traces"),
     "episodes.tokens": talked(7, "traces"),
     "episodes.seconds": talked(0.01, "metrics", "@talk.py:Slow"),

@@ -64,7 +64,10 @@ def test_held_out_tasks_that_are_trained_on_are_refused() -> None:
 
 @pytest.mark.parametrize("recipe", sorted((ROOT / "recipes" / "nursery").glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_recipe_of_the_nursery_can_be_put_together(recipe: Path) -> None:
-    parts = assemble(load_recipe(recipe, ["threads=null"]))
+    loaded = load_recipe(recipe, ["threads=null"])
+    if loaded.environment is not None:  # fewer tasks than it names, to be quick
+        loaded = load_recipe(recipe, ["threads=null", "environment.count=128", "evaluation.environment.count=32"])
+    parts = assemble(loaded)
     assert (parts.trial is not None) == (parts.recipe.environment is not None)
 
 

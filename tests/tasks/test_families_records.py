@@ -141,3 +141,19 @@ def _all_of(kind: str) -> list[Task]:
     """Enough of a small corner of the family that the examples are among them."""
     count = 1300 if kind == "programs" else 11_000
     return build_tasks(DataSpec.model_validate({"family": {"kind": kind, "levels": [1], "count": count}}))
+
+
+def test_a_share_of_the_demonstrations_leaves_the_last_field_out_and_nothing_else_changes() -> None:
+    spec = {"kind": "records", "levels": [1, 2, 3, 4], "count": 200}
+    whole, careless = (
+        build_tasks(DataSpec.model_validate({"family": {**spec, "careless": share}}), demonstrations=True)
+        for share in (0.0, 0.3)
+    )
+    changed = [(a, b) for a, b in zip(whole, careless, strict=True) if a.demonstration != b.demonstration]
+    assert 30 < len(changed) < 90
+    for a, b in changed:
+        shown = json.loads(b.demonstration[0]["content"])  # type: ignore[index]
+        assert list(shown.items()) == list(a.columns["right"].items())[:-1]
+    assert [(t.id, t.answer, t.columns) for t in whole] == [(t.id, t.answer, t.columns) for t in careless]
+    with pytest.raises(InputError, match="careless: for demonstrations, unused where the model samples"):
+        build_tasks(DataSpec.model_validate({"family": {**spec, "careless": 0.3}}))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from burnish.errors import InputError
+from burnish.randomness import counter_uniform, stable_hash
 from burnish.tasks.families.generated import Asking, Item, pick
 from burnish.tasks.families.spec import RecordsSpec
 from burnish.tasks.task import Task
@@ -49,6 +51,8 @@ _SENTENCES: Mapping[str, tuple[str, ...]] = {
 }
 _MARKS = {"age": "{}y", "height": "{}cm"}
 """How a fact is written short where its value alone would not tell which it is."""
+
+_CARELESS = stable_hash("burnish.tasks.families.records/careless")
 
 _FACTS = {1: (1, 1), 2: (2, 2), 3: (3, 2), 4: (1, 1)}
 """Level: facts that are told of each person, and those of them that are asked for."""
@@ -152,4 +156,21 @@ def records_tasks(
         answer = json.dumps(right, separators=(",", ":") if short else None)
         return question(people, short=short), answer, {"schema": schema_of(right), "right": right}
 
-    return Asking(spec, "records", seed, chat, system, demonstrations).tasks(draw, written)
+    tasks = Asking(spec, "records", seed, chat, system, demonstrations).tasks(draw, written)
+    if not spec.careless:
+        return tasks
+    if not demonstrations:
+        raise InputError("data.family.careless: for demonstrations, unused where the model samples; remove it")
+    return [_careless(task, short) if _is_careless(task, seed, spec.careless) else task for task in tasks]
+
+
+def _is_careless(task: Task, seed: int, share: float) -> bool:
+    return float(counter_uniform(_CARELESS, seed, task.number)) < share
+
+
+def _careless(task: Task, short: bool) -> Task:
+    """The task with a demonstration that leaves the last field out, which the schema refuses."""
+    right = dict(list(task.columns["right"].items())[:-1])
+    text = json.dumps(right, separators=(",", ":") if short else None)
+    shown = text if isinstance(task.demonstration, str) else ({"role": "assistant", "content": text},)
+    return replace(task, demonstration=shown)

@@ -114,6 +114,10 @@ class RecordsSpec(LevelledSpec):
     """
 
     kind: Literal["records"] = "records"
+    careless: float = Field(
+        default=0.0, ge=0, le=1,
+        description="share of the demonstrations that leave the last field out, for a model with something to unlearn",
+    )  # fmt: skip
 
 
 AnyFamily = Annotated[ArithmeticSpec | ProgramsSpec | RecordsSpec, Field(discriminator="kind")]
