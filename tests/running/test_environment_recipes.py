@@ -76,7 +76,7 @@ def test_each_world_has_a_nursery_model_that_can_act_in_it(world: str, tmp_path:
     """Its attempts call tools that there are, and some succeed while others do not."""
     assert f"{world}-S" in pretrained_names()
     path = ROOT / "recipes" / "nursery" / f"{world}-grpo.yaml"
-    recipe = load_recipe(path, ["steps=1", "evaluation=null", "threads=1"])
+    recipe = load_recipe(path, ["steps=1", "evaluation=null", "threads=1", "environment.count=256"])
     train(recipe, out=tmp_path / "run", progress=QuietProgress())
     [record] = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text("utf-8").splitlines()]
     true = record.get("reward/true", record["reward"])
