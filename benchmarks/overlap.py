@@ -42,11 +42,11 @@ async def slow(completions: list[str], **columns: Any) -> list[float]:
 
 
 def recipe_of(rewards: dict[str, Any]) -> dict[str, Any]:
-    """One step of 32 prompts with 8 answers of up to 24 tokens."""
+    """One step of 96 prompts with 8 answers of up to 24 tokens."""
     return {
-        "method": "grpo", "steps": 1, "prompts_per_step": 32, "samples_per_prompt": 8, "threads": 1, "engine_rows": 64,
+        "method": "grpo", "steps": 1, "prompts_per_step": 96, "samples_per_prompt": 8, "threads": 1, "engine_rows": 64,
         "model": {"path": "nursery:arithmetic-S", "dtype": "float32"}, "rewards": rewards,
-        "data": {"family": {"kind": "arithmetic", "count": 64, "question": "{a}{op}{b}="}},
+        "data": {"family": {"kind": "arithmetic", "count": 96, "question": "{a}{op}{b}="}},
         "sampling": {"max_tokens": 24, "temperature": 3.0},
     }  # fmt: skip
 
