@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from burnish.errors import RunError
+from burnish.feedback.in_order import InOrder
 from burnish.feedback.limited import Outcome, call_limited
 from burnish.feedback.loading import Signature, load_function, tail
 from burnish.feedback.reward import Missing, Score, from_written, named, written
@@ -42,7 +43,7 @@ class FunctionReward:
         self._signature = Signature(self.function, self.label)
         self._counts: Counter[str] = Counter()
         self.outside: Outside = outside or Direct()
-        self._faults: list[str] = []
+        self._faults: InOrder[str] = InOrder()
         self._worked = False
         self._failed_in_a_row = 0
         self._last_failure = ""
@@ -56,8 +57,7 @@ class FunctionReward:
         """See `Reward.score`. Raises InputError when the function asks for a column that is not there."""
         names = self._signature.select(row, columns)
         arguments = {name: [columns[name]] * len(completions) for name in names}
-        place = len(self._faults)  # calls end in any order; what is remembered goes by the order they began in
-        self._faults.append("")
+        place = self._faults.begin()
 
         async def call() -> dict[str, Any]:
             outcome = await call_limited(
@@ -69,7 +69,7 @@ class FunctionReward:
 
         answer = await self.outside.ask(f"reward/{self.name}", [row, arguments, completions], call)
         self._counts.update(answer["counts"])
-        self._faults[place] = answer["fault"]
+        self._faults.end(place, answer["fault"])
         return [from_written(score) for score in answer["scores"]]
 
     def _read(self, outcome: Outcome, row: str, count: int, counts: Counter[str]) -> tuple[list[Score], str]:
@@ -101,13 +101,12 @@ class FunctionReward:
 
     def settle(self) -> None:
         """Raises RunError with the function's own traceback when it does not work at all."""
-        for fault in self._faults:
+        for fault in self._faults.take():
             if fault:
                 self._failed_in_a_row += 1
                 self._last_failure = fault
             else:
                 self._worked, self._failed_in_a_row = True, 0
-        self._faults.clear()
         if not self._failed_in_a_row or (self._worked and self._failed_in_a_row < FAILURES_TO_STOP):
             return
         calls = self._counts["calls"]

@@ -349,3 +349,41 @@ def test_a_machinery_failure_keeps_its_verdict() -> None:
 def test_a_spec_with_a_callable_can_be_saved() -> None:
     spec = FeedbackSpec.model_validate(_judge)
     assert spec.model_dump(mode="json")["rewards"][0]["function"].endswith("test_function:_judge")
+
+
+def test_verdicts_asked_for_at_once_settle_beside_each_other() -> None:
+    """One call is still under way when another has settled: it counts for neither side until it ends."""
+
+    async def reward(completions: list[str]) -> list[float]:
+        await asyncio.sleep(0.05 * len(completions[0]))
+        if completions[0] == "xxxx":
+            raise ValueError("late")
+        return [1.0]
+
+    for feedback in (_feedback(reward), build(FeedbackSpec.model_validate({"kind": "numeric"}))):
+
+        async def both(feedback: Feedback = feedback) -> list[list[Verdict]]:
+            texts = ("x", "xxxx", "xx")
+            return await asyncio.gather(*(feedback.verdicts(text, {"answer": 1}, [text]) for text in texts))
+
+        found = [verdicts[0].reward for verdicts in asyncio.run(both())]
+        assert found in ([1.0, None, 1.0], [0.0, 0.0, 0.0])
+
+
+def test_a_call_under_way_is_not_taken_for_one_that_worked() -> None:
+    async def reward(completions: list[str]) -> list[float]:
+        await asyncio.sleep(0.3 if completions == ["slow"] else 0.0)
+        raise ValueError("never works")
+
+    feedback = _feedback(reward)
+
+    async def ask() -> None:
+        slow = asyncio.ensure_future(feedback.verdicts("a", {}, ["slow"], settle=False))
+        await asyncio.sleep(0.05)
+        try:
+            with pytest.raises(RunError, match="failed in all"):
+                await feedback.verdicts("b", {}, ["quick"])
+        finally:
+            await slow
+
+    asyncio.run(ask())

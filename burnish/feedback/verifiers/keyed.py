@@ -10,6 +10,7 @@ from typing import Any
 from burnish.errors import InputError, RunError
 from burnish.feedback.checks.final import LONGEST
 from burnish.feedback.checks.outcome import Unjudged
+from burnish.feedback.in_order import InOrder
 from burnish.feedback.reward import Judged, Missing, Score, named
 from burnish.ledger import Quantity
 from burnish.tasks import Task
@@ -56,7 +57,7 @@ class Keyed:
     def __init__(self, name: str) -> None:
         self.name = name
         self._counts: Counter[str] = Counter()
-        self._batch: list[str] = []
+        self._outcomes: InOrder[str] = InOrder()
         self._missing_in_a_row = 0
         self._last = ""
 
@@ -75,8 +76,7 @@ class Keyed:
 
     async def score(self, row: str, columns: Mapping[str, Any], completions: list[str]) -> list[Score]:
         """See `Reward.score`. A row without a right answer makes its scores missing."""
-        place = len(self._batch)  # groups end in any order; what is remembered goes by the order they began in
-        self._batch.append("")
+        place = self._outcomes.begin()
         try:
             key = self._key(row, columns)
         except InputError as error:
@@ -88,17 +88,16 @@ class Keyed:
             scores = [next(judged) if len(text) <= LONGEST else _too_long(text) for text in completions]
         self._counts.update(score.kind for score in scores if isinstance(score, (Judged, Missing)))
         missing = [score.reason for score in scores if isinstance(score, Missing)]
-        self._batch[place] = missing[-1] if len(missing) == len(scores) else _WORKED
+        self._outcomes.end(place, missing[-1] if len(missing) == len(scores) else _WORKED)
         return scores
 
     def settle(self) -> None:
         """Raises RunError when nothing at all could be judged for a while: training on would only hide the fault."""
-        for outcome in self._batch:
+        for outcome in self._outcomes.take():
             if outcome == _WORKED:
                 self._missing_in_a_row = 0
-            elif outcome:
+            else:
                 self._missing_in_a_row, self._last = self._missing_in_a_row + 1, outcome
-        self._batch.clear()
         if self._missing_in_a_row >= FAILURES_TO_STOP:
             raise RunError(
                 f"the {self.name!r} reward could judge nothing of the last {self._missing_in_a_row} groups, so there "
