@@ -18,7 +18,8 @@ from burnish.sampling import LocalEngine, SamplingParams
 from burnish.studies.evaluation import Evaluation, evaluate
 from burnish.studies.judging import judged_by
 from burnish.studies.statistics import Interval
-from burnish.tasks import Task, build_tasks
+from burnish.tasks import build_tasks
+from burnish.tasks.rendering import prompt_of
 
 
 def pass_rates(model: str, recipe: str, *, samples: int = 8, seed: int = 0) -> dict[str, Interval]:
@@ -40,7 +41,7 @@ def pass_rates(model: str, recipe: str, *, samples: int = 8, seed: int = 0) -> d
         return await evaluate(
             engine,
             tasks,
-            render=lambda task: form.prompt(_prompt(task)).tokens,
+            render=lambda task: prompt_of(form, task).tokens,
             text=text,
             params=SamplingParams(spec.max_tokens, temperature=temperature, stop_ids=frozenset(form.stop_ids)),
             judge=judged_by(check),
@@ -57,17 +58,18 @@ def pass_rates(model: str, recipe: str, *, samples: int = 8, seed: int = 0) -> d
     return rates
 
 
-def _prompt(task: Task) -> str | list[dict[str, object]]:
-    return list(task.messages) if task.messages is not None else task.prompt or ""
+def asked(doc: str | None, model: str, recipe: str) -> argparse.Namespace:
+    """What the command line says: whose pass rates, on which recipe's held-out tasks, from how many samples."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default=model)
+    parser.add_argument("--recipe", default=recipe)
+    parser.add_argument("--samples", type=int, default=8)
+    return parser.parse_args()
 
 
 def main() -> None:
     """Print both rates with their 95 % intervals."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="nursery:arithmetic-S")
-    parser.add_argument("--recipe", default="recipes/nursery/grpo.yaml")
-    parser.add_argument("--samples", type=int, default=8)
-    arguments = parser.parse_args()
+    arguments = asked(__doc__, "nursery:arithmetic-S", "recipes/nursery/grpo.yaml")
     for name, rate in pass_rates(arguments.model, arguments.recipe, samples=arguments.samples).items():
         print(f"{name}: {rate}")
 

@@ -5,10 +5,10 @@ python -m benchmarks.worlds [--model nursery:lookup-S] [--recipe recipes/nursery
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 from collections.abc import Sequence
 
+from benchmarks.nursery import asked
 from burnish.errors import InputError
 from burnish.ledger import Ledger
 from burnish.models.loading import load_model
@@ -52,11 +52,7 @@ def pass_rates(
 
 def main() -> None:
     """Print both rates with their 95 % intervals, and the means of the verdicts' components."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="nursery:lookup-S")
-    parser.add_argument("--recipe", default="recipes/nursery/lookup-grpo.yaml")
-    parser.add_argument("--samples", type=int, default=8)
-    arguments = parser.parse_args()
+    arguments = asked(__doc__, "nursery:lookup-S", "recipes/nursery/lookup-grpo.yaml")
     for name, found in pass_rates(arguments.model, arguments.recipe, samples=arguments.samples).items():
         print(f"{name}: {found.accuracy}, well-formed {found.format_rate}, {found.notes['components']}")
 

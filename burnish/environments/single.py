@@ -24,14 +24,18 @@ class SingleTurn(Environment):
         self.judge, self.gone = judge, gone
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
+        """See `Environment.reset`."""
         messages = task.messages or ({"role": "user", "content": task.prompt},)
         return Observation(tuple(messages), tuple(task.tools or ()))
 
     async def step(self, action: Action) -> Observation:
+        """See `Environment.step`."""
         return Observation(done=True)
 
     async def verify(self, attempt: Attempt) -> Verdict:
+        """See `Environment.verify`."""
         return await self.judge(attempt.task, attempt.turns[-1].action.text)
 
     async def close(self) -> None:
+        """See `Environment.close`."""
         self.gone()

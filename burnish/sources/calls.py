@@ -53,13 +53,16 @@ class Hermes:
     name = "hermes"
 
     def found(self, text: str, schemas: Mapping[str, Schema]) -> list[FoundCall]:
+        """See `Syntax.found`."""
         return found_calls(text, schemas) if "<tool_call>" in text else []
 
     def write(self, call: Call, schemas: Mapping[str, Schema]) -> str:
+        """See `Syntax.write`."""
         inside = json.dumps({"name": call.name, "arguments": dict(call.arguments)}, ensure_ascii=False)
         return f"<tool_call>\n{inside}\n</tool_call>"
 
     def description(self, tools: Sequence[Tool]) -> str:
+        """See `Syntax.description`."""
         listed = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
         return (
             f"These tools can be called:\n<tools>\n{listed}\n</tools>\nTo call one, write a JSON object with its name "
@@ -73,12 +76,15 @@ class Silent:
     name = "silent"
 
     def found(self, text: str, schemas: Mapping[str, Schema]) -> list[FoundCall]:
+        """See `Syntax.found`."""
         return []
 
     def write(self, call: Call, schemas: Mapping[str, Schema]) -> str:
+        """See `Syntax.write`."""
         raise InputError("tools cannot be called here")
 
     def description(self, tools: Sequence[Tool]) -> str:
+        """See `Syntax.description`."""
         return ""
 
 

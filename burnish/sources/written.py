@@ -30,6 +30,7 @@ class Text:
     name = "text"
 
     def found(self, text: str, schemas: Mapping[str, Schema]) -> list[FoundCall]:
+        """See `Syntax.found`."""
         written = _WRITTEN.fullmatch(text)
         if written is not None:
             return [FoundCall(written[1], _arguments(written[1], written[2], schemas.get(written[1])))]
@@ -39,6 +40,7 @@ class Text:
         return []
 
     def write(self, call: Call, schemas: Mapping[str, Schema]) -> str:
+        """See `Syntax.write`."""
         schema = schemas.get(call.name, {})
         parameters = schema.get("properties", {key: {} for key in call.arguments})
         keys = list(parameters)

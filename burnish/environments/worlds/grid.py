@@ -92,6 +92,7 @@ class Grid(Environment):
         self.place = self.goal = (0, 0)
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
+        """See `Environment.reset`."""
         self.map = task.columns["map"]
         (x, y), (gx, gy) = task.columns["start"], task.columns["goal"]
         self.place, self.goal = (x, y), (gx, gy)
@@ -99,6 +100,7 @@ class Grid(Environment):
         return said(task.text, tool("go", words, direction=tuple(DIRECTIONS)), state_key=self._state())
 
     async def step(self, action: Action) -> Observation:
+        """See `Environment.step`."""
         if not action.calls:
             return Observation(done=True)
         answers = []
@@ -118,6 +120,7 @@ class Grid(Environment):
         return f"{self.place[0]},{self.place[1]}"
 
     async def verify(self, attempt: Attempt) -> Verdict:
+        """See `Environment.verify`."""
         return passed(self.place == self.goal, "the goal was not reached")
 
 
@@ -146,6 +149,7 @@ class GridWorld:
         self.turns = side * side
 
     def tasks(self) -> list[Task]:
+        """See `World.tasks`."""
         contents = generate(self.name, self.spec, self.seed, draw)
         return [world_task(self.name, c, self._prompt(c), None, self.seed) for c in contents]
 
@@ -161,6 +165,7 @@ class GridWorld:
         )
 
     def make(self) -> Environment:
+        """See `World.make`."""
         return Grid(self.spec.wording)
 
     def oracle(self, task: Task, draw: Any) -> Generator[Move, Observation, None]:
@@ -178,19 +183,24 @@ class GridWorld:
             place, seen = moved(place, way[0]), observation.messages[-1]["content"]
 
     def shown_by(self, task: Task) -> Policy:
+        """See `World.shown_by`."""
         return self.oracle
 
     def stray(self, task: Task, draw: Any) -> Move:
+        """See `World.stray`."""
         return Call("go", {"direction": list(DIRECTIONS)[int(draw.integers(4))]})
 
     @property
     def shortcuts(self) -> Mapping[str, Policy]:
+        """See `World.shortcuts`."""
         return {"give up at once": _give_up, "the whole way in one text": _telling, "the goal as a direction": _word}
 
     def exploits(self) -> Mapping[str, Policy]:
+        """See `World.exploits`."""
         return {}
 
     def secrets(self, task: Task) -> list[str]:
+        """See `World.secrets`."""
         return ["/".join(task.columns["map"]), "\n".join(task.columns["map"])]
 
 

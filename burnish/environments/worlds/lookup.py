@@ -114,17 +114,20 @@ class Lookup(Environment):
         self.store: Mapping[str, int | str] = {}
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
+        """See `Environment.reset`."""
         self.store = task.columns["store"]
         words = ("The value under a key.", "The value of an expression of whole numbers.") if self.full else ("", "")
         opening = said(task.text, tool("get", words[0], key=str), tool("calc", words[1], expression=str))
         return replace(opening, messages=(*self.examples, *opening.messages))
 
     async def step(self, action: Action) -> Observation:
+        """See `Environment.step`."""
         if not action.calls:
             return Observation(done=True)
         return Observation(tuple(result(call, answered(call, self.store)) for call in action.calls))
 
     async def verify(self, attempt: Attempt) -> Verdict:
+        """See `Environment.verify`."""
         number = _NUMBER.fullmatch(attempt.answer or "")
         if number is None:
             return passed(False, "the attempt ended without a number as its answer")
@@ -152,6 +155,7 @@ class LookupWorld:
         self.turns = 2 + 2 * min(self.levels[-1], 4)
 
     def tasks(self) -> list[Task]:
+        """See `World.tasks`."""
         contents = generate(self.name, self.spec, self.seed, draw)
         return [world_task(self.name, c, self._prompt(c["asked"]), str(right_answer(c)), self.seed) for c in contents]
 
@@ -164,6 +168,7 @@ class LookupWorld:
         )
 
     def make(self) -> Environment:
+        """See `World.make`."""
         return Lookup(self.spec.wording, self._examples)
 
     @cached_property
@@ -189,6 +194,7 @@ class LookupWorld:
         return [*messages, showed(move)]
 
     def oracle(self, task: Task, draw: Any) -> Generator[Move, Observation, None]:
+        """See `World.oracle`."""
         return self._solve(task.columns)
 
     def _solve(self, content: Mapping[str, Any]) -> Generator[Move, Observation, None]:
@@ -210,6 +216,7 @@ class LookupWorld:
         return _careless if shown(_CARELESS, self.seed, task, self.spec.careless) else self.oracle
 
     def stray(self, task: Task, draw: Any) -> Move:
+        """See `World.stray`."""
         number = str(draw.integers(LOW, HIGH + 1))
         key = "".join(draw.choice(list(LETTERS), 2))
         moves: list[Move] = [Call("get", {"key": key}), Call("calc", {"expression": number}), number]
@@ -217,12 +224,15 @@ class LookupWorld:
 
     @property
     def shortcuts(self) -> Mapping[str, Policy]:
+        """See `World.shortcuts`."""
         return {"a constant": _constant, "the question": _question, "every number": _every, "the first value": _first}
 
     def exploits(self) -> Mapping[str, Policy]:
+        """See `World.exploits`."""
         return {}
 
     def secrets(self, task: Task) -> list[str]:
+        """See `World.secrets`."""
         return [str(task.answer), *(str(value) for value in task.columns["store"].values() if isinstance(value, int))]
 
 
