@@ -1,7 +1,9 @@
 # make setup   a virtual environment in .venv with everything in it, and the two small real models
 # make demo    sets up and runs the main job: reinforcement learning that improves a real model, in about 10 minutes
-# make test    sets up, checks style, types and imports, and runs the tests
+# make test    sets up, checks style, types and imports, builds the documentation, and runs the tests
 # make lint    sets up and checks style, types and imports only
+# make bench-check  compares ratios of speed with the committed ones, in about a minute; part of make test
+# make docs    sets up and builds the documentation into site/, from which site/index.html opens
 #
 # The first run needs the network; later runs do not. `make PYTHON=python3.12 setup` chooses the interpreter.
 
@@ -19,7 +21,7 @@ INSTALLED := $(VENV)/.installed-$(ASKED)
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: setup demo test lint models clean
+.PHONY: setup demo test lint docs models bench-check clean
 .DEFAULT_GOAL := setup
 
 setup: $(INSTALLED) models
@@ -46,18 +48,35 @@ models: $(INSTALLED)
 demo: setup
 	@$(BIN)/burnish train recipes/demo.yaml
 
+# How long each part took stands at its end: the whole is to stay under 20 minutes on two cores.
 lint: $(INSTALLED)
 	@echo "lint: ruff"
+	@date +%s > $(VENV)/.lint-began
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check . || { echo "ruff format . would change these files"; exit 1; }
 	@echo "lint: pyright"
 	@$(BIN)/pyright --pythonpath $(BIN)/python
 	@echo "lint: imports"
 	@$(BIN)/lint-imports --no-logo
+	@echo "lint: $$(( $$(date +%s) - $$(cat $(VENV)/.lint-began) )) s"
+
+docs: $(INSTALLED)
+	@date +%s > $(VENV)/.docs-began
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "docs: $$(( $$(date +%s) - $$(cat $(VENV)/.docs-began) )) s, site/index.html"
 
 # One thread for each worker: two workers on two cores are faster than one with both.
-test: lint models
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+test: lint docs models
+	@date +%s > $(VENV)/.tests-began
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=25
+	@echo "tests: $$(( $$(date +%s) - $$(cat $(VENV)/.tests-began) )) s"
+	@$(MAKE) --no-print-directory bench-check
+
+# By itself, when nothing else runs: ratios with a band of a factor of two both ways (docs/performance.md).
+bench-check: $(INSTALLED)
+	@date +%s > $(VENV)/.bench-began
+	@$(BIN)/burnish bench compare
+	@echo "bench-check: $$(( $$(date +%s) - $$(cat $(VENV)/.bench-began) )) s"
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,77 +1,99 @@
-"""Pass rates of a nursery model on the held-out tasks of a recipe: greedy, and at temperature 1.
+"""Pass rates of the nursery's models, greedy and at temperature 1, on the held-out tasks of their recipes.
 
-python -m benchmarks.nursery [--model nursery:arithmetic-S] [--recipe recipes/nursery/grpo.yaml] [--samples 8]
+    python -m benchmarks.nursery [NAME ...] [--samples 4] [--write]
+    python -m benchmarks.nursery --model runs/mine/final --recipe recipes/nursery/grpo.yaml
+
+With names (all that ship or are built, where none is given) each is measured and printed beside what is recorded;
+`--write` puts it into benchmarks/results/nursery/rates.json, and into burnish/nursery_recipes/models.yaml the three
+figures that `burnish nursery list` shows. With `--model` any model is measured on any recipe's held-out tasks.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
+import dataclasses
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
 
-from burnish.errors import InputError
-from burnish.feedback.checking import Check
-from burnish.models.loading import load_model
-from burnish.models.spec import ModelSpec
-from burnish.running.assemble import format_of
-from burnish.running.config import load_recipe
-from burnish.sampling import LocalEngine, SamplingParams
-from burnish.studies.evaluation import Evaluation, evaluate
-from burnish.studies.judging import judged_by
-from burnish.studies.statistics import Interval
-from burnish.tasks import build_tasks
-from burnish.tasks.rendering import prompt_of
+from burnish.models.nursery import parameters
+from burnish.models.nursery_list import RECIPES, NurseryEntry, nursery_entries
+from burnish.nursery import WEIGHTS, nursery_rates
+from burnish.studies.evaluation import Evaluation
+from burnish.studies.rates import pass_rates
+from burnish.traces.files import atomic_write
 
-
-def pass_rates(model: str, recipe: str, *, samples: int = 8, seed: int = 0) -> dict[str, Interval]:
-    """Share of right answers on the recipe's held-out tasks: `greedy`, and `sampled` at temperature 1.
-
-    Raises InputError when the recipe has no evaluation.
-    """
-    spec = load_recipe(recipe, ()).evaluation
-    if spec is None or spec.data is None:
-        raise InputError(f"{recipe} has no `evaluation.data`, so it names no held-out tasks")
-    tasks = build_tasks(spec.data, seed=seed)
-    policy = load_model(ModelSpec(path=model, dtype="float32"), train=False)
-    form, check, engine = format_of(policy, "auto"), Check(spec.correct), LocalEngine(policy, max_rows=256)
-
-    def text(tokens: object) -> str:
-        return policy.tokenizer.decode(tokens, skip_special_tokens=True)
-
-    async def measure(temperature: float, count: int) -> Evaluation:
-        return await evaluate(
-            engine,
-            tasks,
-            render=lambda task: prompt_of(form, task).tokens,
-            text=text,
-            params=SamplingParams(spec.max_tokens, temperature=temperature, stop_ids=frozenset(form.stop_ids)),
-            judge=judged_by(check),
-            samples_per_task=count,
-            seed=seed,
-        )
-
-    rates = {}
-    for name, temperature, count in (("greedy", 0.0, 1), ("sampled", 1.0, samples)):
-        accuracy = asyncio.run(measure(temperature, count)).accuracy
-        assert accuracy is not None  # every answer was judged
-        rates[name] = accuracy
-    check.feedback.close()
-    return rates
+RESULTS = Path("benchmarks/results/nursery/rates.json")
+_FIGURES = ("sampled", "greedy")
 
 
-def asked(doc: str | None, model: str, recipe: str) -> argparse.Namespace:
-    """What the command line says: whose pass rates, on which recipe's held-out tasks, from how many samples."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default=model)
-    parser.add_argument("--recipe", default=recipe)
-    parser.add_argument("--samples", type=int, default=8)
-    return parser.parse_args()
+def measured(entry: NurseryEntry, samples: int) -> dict[str, Any]:
+    """What is stored of a model: rates with intervals, what was asked, and which weights these were."""
+    folder = entry.folder
+    assert folder is not None  # as the caller saw
+    rates = nursery_rates(entry.name, samples=samples).measured
+    return {
+        "parameters": parameters(entry.size),
+        "steps": entry.steps,
+        "tasks": len(rates["greedy"].items),
+        "samples": samples,
+        **{key: _figures(rates[key]) for key in _FIGURES},
+        "weights": hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()[:16],
+    }
+
+
+def _figures(evaluation: Evaluation) -> dict[str, Any]:
+    """Accuracy with its interval, and in a hackable world the share of the cheap text and what is deserved."""
+    accuracy = evaluation.accuracy
+    assert accuracy is not None  # every answer was judged
+    found: dict[str, Any] = {key: round(value, 4) for key, value in dataclasses.asdict(accuracy).items()}
+    components = evaluation.notes.get("components", {})
+    return found | {key: round(components[key], 4) for key in ("true", "hack") if key in components}
+
+
+def write(found: dict[str, dict[str, Any]]) -> None:
+    """Put models' figures into the results, one line each, and into models.yaml."""
+    known = json.loads(RESULTS.read_text("utf-8")) if RESULTS.is_file() else {}
+    known |= found
+    lines = [f" {json.dumps(name)}: {json.dumps(known[name])}" for name in nursery_entries() if name in known]
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(RESULTS, "{\n" + ",\n".join(lines) + "\n}\n")
+    listed = (RECIPES / "models.yaml").read_text("utf-8").splitlines()
+    atomic_write(RECIPES / "models.yaml", "\n".join(_with_rates(line, found) for line in listed) + "\n")
+
+
+def _with_rates(line: str, found: dict[str, dict[str, Any]]) -> str:
+    """A line of models.yaml with the figures of its model in place of those it has."""
+    name = line.partition(":")[0]
+    if name not in found:
+        return line
+    bare = re.sub(r", (?:sampled|greedy): \[[^\]]*\]", "", line)
+    figures = {key: [found[name][key][part] for part in ("estimate", "low", "high")] for key in _FIGURES}
+    texts = (f", {key}: [{', '.join(f'{value:.3f}' for value in values)}]" for key, values in figures.items())
+    return bare.removesuffix("}") + "".join(texts) + "}"
 
 
 def main() -> None:
-    """Print both rates with their 95 % intervals."""
-    arguments = asked(__doc__, "nursery:arithmetic-S", "recipes/nursery/grpo.yaml")
-    for name, rate in pass_rates(arguments.model, arguments.recipe, samples=arguments.samples).items():
-        print(f"{name}: {rate}")
+    """Measure and print; with `--write` store as well."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--samples", type=int, default=4)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--model")
+    parser.add_argument("--recipe", default="recipes/nursery/grpo.yaml")
+    arguments = parser.parse_args()
+    if arguments.model:
+        for key, evaluation in pass_rates(arguments.model, arguments.recipe, samples=arguments.samples).items():
+            print(f"{key}: {_figures(evaluation)}")
+        return
+    entries = nursery_entries()
+    for entry in [entries[name] for name in arguments.names] or [e for e in entries.values() if e.folder is not None]:
+        found = measured(entry, arguments.samples)
+        print(entry.name, json.dumps(found), flush=True)
+        if arguments.write:
+            write({entry.name: found})
 
 
 if __name__ == "__main__":

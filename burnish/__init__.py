@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # for editors and type checkers
     from burnish.learning.learner import Learner
     from burnish.methods.recipe import Recipe
     from burnish.models.loading import load_model
+    from burnish.nursery import build_nursery, list_nursery, nursery_rates
     from burnish.pipelines import run_pipeline, show_pipeline
     from burnish.running.catalogue import config, explain, list_methods
     from burnish.running.checking import check_data
@@ -25,6 +26,10 @@ if TYPE_CHECKING:  # for editors and type checkers
     from burnish.running.talk import Conversation, Sample, Speaker, chat, sample
     from burnish.running.talk import export_model as export
     from burnish.sampling import LocalEngine
+    from burnish.studies.bench.compare import bench_compare
+    from burnish.studies.bench.listing import list_benchmarks
+    from burnish.studies.bench.measure import bench
+    from burnish.studies.bench.search import bench_search
     from burnish.studies.check import check_model as check
     from burnish.studies.evaluation import compare
     from burnish.studies.gate import gate
@@ -55,6 +60,13 @@ _HOMES: dict[str, str] = {
     "explain": "burnish.running.catalogue",
     "probe_sandbox": "burnish.running.probing",
     "gate": "burnish.studies.gate",
+    "build_nursery": "burnish.nursery",
+    "list_nursery": "burnish.nursery",
+    "nursery_rates": "burnish.nursery",
+    "bench": "burnish.studies.bench.measure",
+    "list_benchmarks": "burnish.studies.bench.listing",
+    "bench_search": "burnish.studies.bench.search",
+    "bench_compare": "burnish.studies.bench.compare",
     # what goes with it
     "compare": "burnish.studies.evaluation",
     "curve": "burnish.view.curve",

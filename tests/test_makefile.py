@@ -39,12 +39,12 @@ def _pretend_installed(checkout: Path) -> None:
     (checkout / stamp.group(1)).touch()
 
 
-@pytest.mark.parametrize("target", ["setup", "demo", "test", "lint"])
+@pytest.mark.parametrize("target", ["setup", "demo", "test", "lint", "docs"])
 def test_the_first_run_installs(checkout: Path, target: str) -> None:
     assert "pip install" in _would_run(checkout, target)
 
 
-@pytest.mark.parametrize("target", ["setup", "demo", "test", "lint"])
+@pytest.mark.parametrize("target", ["setup", "demo", "test", "lint", "docs"])
 def test_the_second_run_needs_no_network(checkout: Path, target: str) -> None:
     _pretend_installed(checkout)
     for name in ("Makefile", "pyproject.toml"):
@@ -75,5 +75,7 @@ def test_continuous_integration_runs_what_make_test_runs() -> None:
     commands = subprocess.run(
         ["make", "--dry-run", "test"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    for tool in ("ruff check", "ruff format", "pyright", "lint-imports", "pytest"):
+    for tool in ("ruff check", "ruff format", "pyright", "lint-imports", "mkdocs build --strict", "pytest"):
         assert tool in commands
+    assert "--durations=25" in commands  # the slowest tests are told
+    assert [part for part in ("lint: $((", "docs: $((", "tests: $((") if part not in commands] == []

@@ -15,12 +15,12 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from burnish.cli import data, environments, knowledge, models, pipelines, runs
+from burnish.cli import bench, data, environments, knowledge, models, nursery, pipelines, runs
 from burnish.cli.app import app, printable
 from burnish.errors import BurnishError, notes_told
 from burnish.running.output import results_apart
 
-__all__ = ["app", "data", "environments", "knowledge", "main", "models", "pipelines", "runs"]
+__all__ = ["app", "bench", "data", "environments", "knowledge", "main", "models", "nursery", "pipelines", "runs"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

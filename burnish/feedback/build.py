@@ -17,8 +17,10 @@ from burnish.feedback.numeric import FormatReward, NumericReward
 from burnish.feedback.reward import Reward
 from burnish.feedback.spec import FeedbackSpec, RewardSpec
 from burnish.feedback.verifiers.choice import ChoiceReward
+from burnish.feedback.verifiers.claims import ClaimsReward
 from burnish.feedback.verifiers.code import CodeReward, CodeRunner
 from burnish.feedback.verifiers.exact import ExactReward
+from burnish.feedback.verifiers.expression import ExpressionReward
 from burnish.feedback.verifiers.gym import ReasoningGymReward
 from burnish.feedback.verifiers.instructions import InstructionsReward
 from burnish.feedback.verifiers.json_schema import JsonSchemaReward
@@ -52,6 +54,8 @@ _ALONE: dict[str, Callable[[Any, _Around], Reward]] = {
     "numeric": lambda spec, around: NumericReward(spec),
     "format": lambda spec, around: FormatReward(spec),
     "exact": lambda spec, around: ExactReward(spec),
+    "claims": lambda spec, around: ClaimsReward(spec),
+    "expression": lambda spec, around: ExpressionReward(spec),
     "code": lambda spec, around: CodeReward(spec, around.runner, around.workers, around.outside),
     "function": lambda spec, around: FunctionReward(spec, around.base, around.outside),
 }

@@ -111,7 +111,9 @@ class Feedback:
             else:
                 terms.append(weight * values[name])
         total = math.fsum(terms)
-        evidence = {"kinds": kinds} if kinds else {}
+        evidence: dict[str, Any] = {"kinds": kinds} if kinds else {}
+        if details := {n: dict(s.details) for n, _, s in named if isinstance(s, Judged) and s.details}:
+            evidence["details"] = details
         if not abs(total) <= LARGEST:  # neither is NaN
             reason = f"the weighted sum overflows: {values}"
             return Verdict(None, Status.VERIFIER_ERROR, reason, values, {"kinds": {**kinds, "sum": "overflow"}})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from burnish.ledger import Quantity
@@ -22,12 +22,16 @@ class Missing:
 
 @dataclass(frozen=True)
 class Judged:
-    """A score with the name of what the candidate did wrong, as in `SCORED`; `reason` says more for a person."""
+    """A score with the name of what the candidate did wrong, as in `SCORED`; `reason` says more for a person.
+
+    `details` says more for a program, as JSON values: `Verdict.evidence["details"]` has them by component.
+    """
 
     value: float
     kind: str
     reason: str = ""
     status: Status = Status.OK
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 Score = float | Judged | Missing
@@ -56,6 +60,12 @@ SCORED: Mapping[str, str] = {
     "no_code": "there is no program in the text",
     "tests_failed": "the program ran and did not pass all its tests",
     "program_failed": "the program ended in an error before its tests were through",
+    "claim_wrong": "a claim is not the right one at its place",
+    "claims_missing": "the claims are right as far as they go, and the last ones are missing",
+    "claims_extra": "all claims are right, and others follow",
+    "broken_expression": "the text is no expression of numbers, + - * / and brackets",
+    "wrong_numbers": "an expression uses the given numbers in another way than it should",
+    "division_by_zero": "an expression divides by what comes to 0",
     "gated": "a gate was not reached",
 }
 """What the candidate can cause -> in words. Scored: 0 where a kind gives no partial credit."""
@@ -63,7 +73,7 @@ SCORED: Mapping[str, str] = {
 UNREAD = frozenset({
     "no_answer", "several_answers", "too_long", "too_deep", "number_too_large", "unreadable", "unsafe", "broken_json",
     "schema_mismatch", "no_call", "too_many_calls", "unknown_tool", "missing_argument", "unexpected_argument",
-    "wrong_type", "no_code",
+    "wrong_type", "no_code", "broken_expression",
 })  # fmt: skip
 """Of these, the kinds that say that no answer of the form asked for was found."""
 

@@ -159,7 +159,7 @@ class Learner:
         with self.model.numerics():
             if objective.token_scope or len(laid_out) == 1:
                 for batch in laid_out:
-                    statistics = token_statistics(self.model, batch, step, objective.needs)
+                    statistics = self._statistics(batch, step, objective)
                     # in flat order, which the incidence of a wider scope goes by
                     order = torch.argsort(batch.tokens)
                     in_order = {name: values[order] for name, values in statistics.items()}
@@ -168,10 +168,13 @@ class Learner:
                 self._accumulate_wide(objective, laid_out, step)
         return objective.record()
 
+    def _statistics(self, batch: MicroBatch, step: StepTokens, objective: Objective) -> Statistics:
+        return token_statistics(self.model, batch, step, objective.needs, self.layout.head, rounded=objective.linear)
+
     def _accumulate_wide(self, objective: Objective, batches: list[MicroBatch], step: StepTokens) -> None:
         """Terms that look beyond a token: score, differentiate over the step, back-propagate the coefficients."""
         with torch.no_grad():
-            scored = [token_statistics(self.model, b, step, objective.needs) for b in batches]
+            scored = [self._statistics(batch, step, objective) for batch in batches]
         order = torch.argsort(torch.cat([b.tokens for b in batches]))
         whole: Statistics = {
             name: torch.cat([s[name] for s in scored])[order].detach().requires_grad_() for name in objective.needs
@@ -181,7 +184,7 @@ class Learner:
         grads = torch.autograd.grad(loss, [whole[n] for n in names], allow_unused=True)
         coefficients = {n: g for n, g in zip(names, grads, strict=True) if g is not None}
         for batch in batches:
-            statistics = token_statistics(self.model, batch, step, objective.needs)
+            statistics = self._statistics(batch, step, objective)
             terms = [(coefficients[n][batch.tokens] * statistics[n]).sum() for n in coefficients]
             torch.stack(terms).sum().backward()
 

@@ -18,14 +18,16 @@ from burnish.learning.learner import Learner
 from burnish.learning.packing import MicroBatch, pack
 from burnish.learning.spec import OptimizerSpec
 from burnish.losses.term import Need, Term, TermValues, TokenView
+from burnish.models.devices import on_gpu
 from burnish.models.footprint import Activations
-from burnish.models.head import CHUNK_ELEMENTS
+from burnish.models.fused import precise
 from burnish.models.language_model import LanguageModel
 from burnish.traces import AuthorKind, Group, SignalKind
 
 _LOGITS = 5
-"""Tensors of a chunk's logits alive at once in the head's backward pass: the logits, four on the way of the gradient
-of log-softmax. Entropy and a kept support add a mask of a quarter each (they are bool)."""
+"""Tensors of a chunk's logits alive at once in the backward pass of our own head: the logits, four on the way of the
+gradient of log-softmax; torch's fused operation works in place on one. Entropy and a kept support
+add a mask of a quarter each (they are bool)."""
 _CANDIDATES = 3
 """Micro-batches with the most tokens that are looked at: how a layout is cut decides between them."""
 _STATE = {"adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adadelta": 2, "rmsprop": 1, "adagrad": 1}
@@ -124,14 +126,16 @@ class _Sizes:
     ) -> UpdateMemory:
         """Everything kept for the backward pass, and the head's gradients on their way."""
         model = self.learner.model
-        activations, passing = self._activations(batch, kept)
-        logits, chunks = _logits(model, len(batch.tokens), wanted)
+        activations, layer, passing = self._activations(batch, kept)
+        logits, gradient = _logits(self.learner, len(batch.tokens), wanted)
+        logits += self.head if gradient else 0
         return UpdateMemory(
             optimizer=self.optimizer if again else 0,
             gradients=self.gradients if summed else 0,
-            activations=activations + 2 * len(batch.tokens) * _width(model),
-            logits=logits + (self.head if chunks > 1 else 0),
-            holes=int(_HOLES * passing) if model.device.type == "cpu" else 0,
+            # a layer is computed again only once the logits are gone
+            activations=activations + 2 * len(batch.tokens) * _width(model) + max(0, layer - logits),
+            logits=logits,
+            holes=int(_HOLES * passing) if not on_gpu(model.device) else 0,
         )
 
     def at_the_end(self, holes: int) -> UpdateMemory:
@@ -144,12 +148,14 @@ class _Sizes:
         if self.learner.masters.separate:
             copies = self.largest // 2  # the gradient of the copy, before it is added to the master's
         elif model.network.get_input_embeddings().weight is getattr(model.head.projection, "weight", None):
-            copies = 2 * self.head  # tied weights get a gradient from each of their places, and the sum of both
+            # tied weights get a gradient from each of their places; that of our own head is a view, so the sum is new
+            copies = (1 if model.head.fuses(self.learner.layout.head, rounded=True) else 2) * self.head
         copies = max(copies, at_work)
         return UpdateMemory(optimizer=self.optimizer, gradients=self.gradients, temporaries=copies, holes=holes)
 
-    def _activations(self, batch: MicroBatch, kept: Activations) -> tuple[int, int]:
-        """Bytes that a forward pass keeps, and that it makes and gives back between them."""
+    def _activations(self, batch: MicroBatch, kept: Activations) -> tuple[int, int, int]:
+        """Bytes that a forward pass keeps, that one layer keeps for itself when it is computed again, and that the
+        pass makes and gives back between them."""
         model = self.learner.model
         if model.sharing:
             tokens, everything = len(batch.forest), kept.forest(batch.forest)
@@ -158,9 +164,10 @@ class _Sizes:
             tokens, everything = len(rows) * max(rows), kept.rows(len(rows), max(rows))
         passing = int(tokens * kept.passing)
         if not self.learner.layout.gradient_checkpointing:
-            return everything, passing
+            return everything, 0, passing
         # a layer at a time is computed again, and keeps then what it would have kept
-        return kept.layer_inputs(tokens) + everything // model.num_layers, passing
+        masks = batch.forest.mask_bytes()  # made once, for all layers
+        return kept.layer_inputs(tokens) + masks, (everything - masks) // model.num_layers, passing
 
 
 def optimizer_bytes(spec: OptimizerSpec, parameters: Iterable[Tensor]) -> int:
@@ -195,12 +202,19 @@ def optimizer_held(learner: Learner) -> int:
     return sum(_size(value) for state in states for value in state.values() if isinstance(value, Tensor))
 
 
-def _logits(model: LanguageModel, tokens: int, wanted: Wanted) -> tuple[int, int]:
-    """Bytes of the head's chunk of logits in the backward pass, and the number of chunks."""
-    chunk = max(1, CHUNK_ELEMENTS // model.vocab_size)
+def _logits(learner: Learner, tokens: int, wanted: Wanted) -> tuple[int, bool]:
+    """Bytes of the head's chunk of logits in the backward pass, and whether the gradient of the projection, which is
+    added up over the chunks, stands beside it."""
+    model, entropy = learner.model, "policy_entropy" in wanted.needs
+    chunk = model.head.chunk_rows
+    if model.head.fuses(
+        learner.layout.head, support=wanted.restricted, entropy=entropy, rounded=wanted.needs <= {"logprob"}
+    ):
+        wide = model.dtype.itemsize if precise(model.dtype) else 4 + model.dtype.itemsize
+        return min(tokens, chunk) * model.vocab_size * wide, True
     wide = 8 if model.dtype == torch.float64 else 4
-    masks = 0.25 * (("policy_entropy" in wanted.needs) + wanted.restricted) * 4 / wide
-    return int(min(tokens, chunk) * model.vocab_size * wide * (_LOGITS + masks)), -(-tokens // chunk)
+    masks = 0.25 * (entropy + wanted.restricted) * 4 / wide
+    return int(min(tokens, chunk) * model.vocab_size * wide * (_LOGITS + masks)), tokens > chunk
 
 
 def _width(model: LanguageModel) -> int:

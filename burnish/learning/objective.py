@@ -35,6 +35,8 @@ class Objective:
     def __init__(self, step: StepTokens, terms: Sequence[Term], device: torch.device) -> None:
         self.step = step
         self.needs: frozenset[Need] = frozenset().union(*(t.needs for t in terms))
+        self.linear = all(t.linear for t in terms)
+        """No gradient depends on a statistic's value."""
         self.token_scope = all(t.scope == "token" for t in terms)
         self._signals = {name: torch.from_numpy(values).to(device) for name, values in step.signals.items()}
         self._folded: list[_Folded] = []

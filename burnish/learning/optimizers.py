@@ -43,7 +43,9 @@ def clip_global_norm(tensors: Iterable[Tensor], limit: float | None) -> float:
     The norm is summed in float64, so that it does not depend on the order of the parameters beyond rounding.
     """
     gradients = [t.grad for t in tensors if t.grad is not None]
-    norm = sum((float(torch.linalg.vector_norm(g).double()) ** 2 for g in gradients), 0.0) ** 0.5
+    norms = [torch.linalg.vector_norm(g).double() for g in gradients]
+    # fetched together: a GPU is waited for once
+    norm = sum((value**2 for value in torch.stack(norms).tolist()), 0.0) ** 0.5 if norms else 0.0
     if limit is not None and norm > limit:
         for gradient in gradients:
             gradient.mul_(limit / norm)

@@ -19,6 +19,7 @@ from burnish.losses.build import SAMPLER_LOGPROB
 from burnish.losses.term import Need, Term, TermValues, TokenView
 from burnish.models.flops import ModelFlops
 from burnish.models.language_model import LanguageModel
+from burnish.models.spec import HeadPath
 from burnish.traces import Group, Span, Trace
 
 
@@ -70,6 +71,8 @@ def score(
     # a stream that is present exactly on sampled tokens, and no ratio: greedy tokens may be scored too
     term = Term("score", SAMPLER_LOGPROB, _nothing, needs=frozenset())
     tokens = collect(groups, [term])
+    # a score is wanted for its value: never the fused operation where that is rounded
+    path: HeadPath = "chunked" if layout.head == "chunked" else "auto"
     values: dict[Need, npt.NDArray[np.float64]] = {name: np.full(len(tokens), np.nan) for name in want}
     batches = pack(
         tokens,
@@ -84,7 +87,7 @@ def score(
         for pieces in batches:
             batch = MicroBatch.lay_out(pieces, model.device)
             ledger.add(role, "flops", flops.forward(batch.runs, projections(batch, tokens, frozenset(want))))
-            statistics = token_statistics(model, batch, tokens, frozenset(want))
+            statistics = token_statistics(model, batch, tokens, frozenset(want), path)
             for name in want:
                 values[name][batch.tokens.cpu().numpy()] = statistics[name].double().cpu().numpy()
     return Scored(tokens, values)

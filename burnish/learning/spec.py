@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from burnish.models.spec import HeadPath
+
 OptimizerName = Literal[
     "adamw", "adam", "sgd", "rmsprop", "adafactor", "nadam", "radam", "adagrad", "adamax", "adadelta"
 ]
@@ -78,6 +80,11 @@ class LearnerSpec(BaseModel):
     packing: bool = Field(default=True, description="Several trees in one micro-batch")
     gradient_checkpointing: bool = Field(
         default=False, description="Recompute layers in the backward pass to save memory"
+    )
+    head: HeadPath = Field(
+        default="auto",
+        description="Log-probabilities by torch's fused linear cross-entropy (fused), by our own chunks of logits "
+        "(chunked), or by the first wherever it computes the same (auto)",
     )
     optimizer_steps: int = Field(
         default=1, gt=0, description="Optimizer steps a batch of groups is split into, per pass"

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from burnish.models.devices import CPU
+
 
 def optimizer_state(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[str, Tensor]:
     """The optimizer's per-parameter tensors as `optimizer/<parameter>/<entry>`; `names` in the optimizer's order.
@@ -38,5 +40,5 @@ def load_optimizer_state(optimizer: torch.optim.Optimizer, names: list[str], ten
             state[entry.removesuffix("#number")] = int(number) if number.is_integer() else number
         else:
             # a step count lives beside the parameter only where a fused kernel reads it, as in torch's own loading
-            place = by_name[name].device if entry != "step" or optimizer.defaults.get("fused") else "cpu"
+            place = by_name[name].device if entry != "step" or optimizer.defaults.get("fused") else CPU
             state[entry] = value.to(place, copy=True)

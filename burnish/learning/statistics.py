@@ -9,6 +9,7 @@ from burnish.learning.collect import StepTokens
 from burnish.learning.packing import MicroBatch
 from burnish.losses.term import Need
 from burnish.models.language_model import LanguageModel
+from burnish.models.spec import HeadPath
 
 _POLICY = frozenset[Need]({"policy_logprob", "policy_entropy"})
 
@@ -16,11 +17,20 @@ Statistics = dict[str, Tensor]
 """Statistic name -> values [m] at a micro-batch's trained tokens."""
 
 
-def token_statistics(model: LanguageModel, batch: MicroBatch, step: StepTokens, needs: frozenset[Need]) -> Statistics:
+def token_statistics(
+    model: LanguageModel,
+    batch: MicroBatch,
+    step: StepTokens,
+    needs: frozenset[Need],
+    path: HeadPath = "auto",
+    *,
+    rounded: bool = False,
+) -> Statistics:
     """The statistics named by `needs` at the trained tokens of `batch`, differentiable when gradients are on.
 
     The policy's statistics are taken under the sampler's distribution (temperature, kept support). Where no token of
-    the batch was sampled otherwise than from the model's own distribution, one projection serves both.
+    the batch was sampled otherwise than from the model's own distribution, one projection serves both. `path` and
+    `rounded`: how the head computes them (Head.fuses).
     """
     hidden = batch.hidden(model)
     policy = needs & _POLICY
@@ -29,8 +39,9 @@ def token_statistics(model: LanguageModel, batch: MicroBatch, step: StepTokens, 
     plain_serves = _plain_serves(batch, step)
     if "logprob" in needs or (policy and plain_serves):
         logprob, entropy = model.head.token_statistics(
-            hidden, batch.targets, entropy="policy_entropy" in needs and plain_serves
-        )
+            hidden, batch.targets, entropy="policy_entropy" in needs and plain_serves, path=path,
+            rounded=rounded,
+        )  # fmt: skip
         result["logprob"] = logprob
         if policy and plain_serves:
             result["policy_logprob"] = logprob
@@ -40,7 +51,7 @@ def token_statistics(model: LanguageModel, batch: MicroBatch, step: StepTokens, 
         temperature = torch.from_numpy(step.temperature[chosen]).to(hidden.device)
         logprob, entropy = model.head.token_statistics(
             hidden, batch.targets, temperature=temperature, support=batch.support(step),
-            entropy="policy_entropy" in needs,
+            entropy="policy_entropy" in needs, path=path, rounded=rounded,
         )  # fmt: skip
         result["policy_logprob"] = logprob
         if entropy is not None:

@@ -36,6 +36,7 @@ def _term(
     reads: tuple[str, ...] = (),
     *,
     policy: bool = True,
+    linear: bool = False,
 ) -> Term:
     """A token-scope term with the settings that every spec has."""
     if spec.reduction == "constant" and spec.constant is None:
@@ -51,6 +52,7 @@ def _term(
         coefficient=spec.coefficient,
         learner=spec.learner,
         policy=policy,
+        linear=linear,
     )
 
 
@@ -60,7 +62,7 @@ def _cross_entropy(spec: CrossEntropySpec) -> Term:
         logprob = view["logprob"]
         return TermValues(functions.cross_entropy(logprob, view[spec.stream]), {"nll": -logprob.detach()})
 
-    return _term("cross_entropy", spec, spec.stream, values, "logprob", policy=False)
+    return _term("cross_entropy", spec, spec.stream, values, "logprob", policy=False, linear=True)
 
 
 @build.register

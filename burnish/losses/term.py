@@ -63,5 +63,8 @@ class Term:
     constant: float | None = None
     coefficient: float = 1.0
     learner: str = "policy"
+    linear: bool = False
+    """Whether the values are weights times a statistic: then its own value, however rounded, does not change the
+    gradient."""
     policy: bool = False
     """Whether `stream` weights a policy gradient: then promise E7 is checked again where tokens are gathered."""

@@ -20,6 +20,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.overrides import TorchFunctionMode
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from burnish.models.devices import on_gpu
 from burnish.models.forest import Forest
 from burnish.models.language_model import LanguageModel
 
@@ -51,10 +52,12 @@ class _Attention:
                 (self.heads, self.key_size), (self.kv_heads, self.key_size), (self.kv_heads, self.value_size)
             )
         )  # fmt: skip
-        with _Watch() as watch:
-            watch.alive = forest.attend(
-                0, query, key, value, scaling=self.scaling, window=self.window, softcap=self.softcap
-            )
+        how = {"scaling": self.scaling, "window": self.window, "softcap": self.softcap}
+        with torch.no_grad():
+            forest.attend(0, query, key, value, **how)  # makes the masks, which all layers share
+        shared = forest.attention(self.heads * self.key_size).masks()
+        with _Watch(shared) as watch:
+            watch.alive = forest.attend(0, query, key, value, **how)
         return sum(watch.kept.values())
 
 
@@ -110,15 +113,13 @@ class Activations:
         with _every_layer_kept(model), _Watch(_own(model)) as watch:
             watch.alive = model.hidden(forest.tokens, forest.positions, layout)
         kept, passing = sum(watch.kept.values()), max(0, watch.made - sum(watch.kept.values())) / length
-        if model.device.type != "cpu":
+        if on_gpu(model.device):
             return cls(model, kept / length, 0.0, passing)
-        attention = sum(layers * kind.kept(forest) for kind, layers in layout.seen.items())
-        return cls(model, (kept - attention) / length, 0.0, passing, layout.seen)
+        return cls(model, (kept - _in_attention(layout.seen, forest)) / length, 0.0, passing, layout.seen)
 
     def forest(self, forest: Forest) -> int:
         """Bytes that a forward pass over a forest keeps, no layer recomputed."""
-        attention = sum(layers * kind.kept(forest) for kind, layers in self.attention.items())
-        return int(len(forest) * self.per_token) + attention
+        return int(len(forest) * self.per_token) + _in_attention(self.attention, forest)
 
     def rows(self, count: int, length: int) -> int:
         """The same for rows padded to one length: the path of models that cannot share."""
@@ -132,6 +133,11 @@ class Activations:
         """Bytes of what every layer is given, which is all that is kept where layers are recomputed."""
         width = int(self.model.config.hidden_size) * self.model.dtype.itemsize
         return self.model.num_layers * tokens * width
+
+
+def _in_attention(kinds: Counter[_Attention], forest: Forest) -> int:
+    """Bytes kept in all attention layers: those of each, and once the masks that they share."""
+    return sum(count * kind.kept(forest) for kind, count in kinds.items()) + forest.mask_bytes()
 
 
 def _line(model: LanguageModel, length: int) -> Forest:

@@ -1,24 +1,20 @@
 """Prefix-shared forests: token trees of any depth in one forward pass, every prefix computed once.
 
 The flat token order is tree by tree, slot by slot. A slot (a trace node) attends to its ancestors' keys and causally
-to its own. On a CPU each slot, or each small tree under one mask, is one scaled-dot-product call, whichever costs
-less; on a GPU the same layout becomes one FlexAttention block mask (models/flex.py).
+to its own. On a CPU sibling slots are one batched call, or small trees one under a mask (models/calls.py); on a GPU the
+same layout becomes one FlexAttention block mask (models/flex.py).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-_CALL_COST = 40_000
-"""What one attention call costs on a CPU beside its arithmetic, in query-key pairs of one layer (measured order)."""
-_TILED_MASK_LIMIT = 1 << 22
-"""Above this many mask elements the query heads of a group take turns instead of stacking under a tiled mask."""
+from burnish.models.calls import Attention, plan
+from burnish.models.devices import flex_serves
 
 
 @dataclass(frozen=True)
@@ -34,28 +30,6 @@ class Slot:
         return self.stop - self.start
 
 
-@dataclass(frozen=True)
-class _Call:
-    """One attention call: queries `start:stop`, keys from the listed slices of the flat order."""
-
-    start: int
-    stop: int
-    keys: tuple[tuple[int, int], ...]
-    deepest: int
-    """Largest position along a path among the queries."""
-    causal_root: bool
-    """Keys are exactly the queries, in order along one path: plain causal attention."""
-
-
-def _whole(start: int, stop: int, deepest: int) -> _Call:
-    """One call over whole trees under a mask."""
-    return _Call(start, stop, ((start, stop),), deepest, causal_root=False)
-
-
-def _masked_cost(tokens: int) -> int:
-    return tokens**2 + _CALL_COST
-
-
 class Forest:
     """A batch of token trees laid out flat; an AttentionLayout. Build it with `Forest.build`."""
 
@@ -67,8 +41,7 @@ class Forest:
         self.slots = list(slots)
         self.layers_seen: set[int] = set()
         self.windows_seen: set[int | None] = set()
-        self._calls = self._plan()
-        self._masks: dict[tuple[int, int | None], Tensor] = {}
+        self._attention: dict[int, Attention] = {}
         self._flex: dict[int | None, object] = {}
 
     @classmethod
@@ -120,45 +93,7 @@ class Forest:
                 return self.slots[ancestor].stop - 1
         return -1
 
-    # -- planning ------------------------------------------------------------------------------------------------
-
-    def _plan(self) -> list[_Call]:
-        """One call per slot, per tree, or per run of small neighbouring trees, whichever is estimated to cost least."""
-        calls: list[_Call] = []
-        roots = [i for i, s in enumerate(self.slots) if s.parent < 0]
-        open_cost, open_start = 0, -1  # of the last call, while it is one over whole trees
-        for root, end in zip(roots, [*roots[1:], len(self.slots)], strict=True):
-            start, stop = self.slots[root].start, self.slots[end - 1].stop
-            separate, cost = self._separate_calls(root, end)
-            if not separate:
-                continue
-            if open_start >= 0 and (joined := _masked_cost(stop - open_start)) < open_cost + cost:
-                calls[-1] = _whole(open_start, stop, max(calls[-1].deepest, *(c.deepest for c in separate)))
-                open_cost = joined
-            elif _masked_cost(stop - start) < cost:
-                calls.append(_whole(start, stop, max(c.deepest for c in separate)))
-                open_cost, open_start = _masked_cost(stop - start), start
-            else:
-                calls.extend(separate)
-                open_cost, open_start = cost, start if len(separate) == 1 else -1
-            if open_start >= 0 and stop - open_start >= math.isqrt(_CALL_COST):
-                open_start = -1  # pairs grow with the square: beyond this length a further tree costs more than a call
-        return calls
-
-    def _separate_calls(self, root: int, end: int) -> tuple[list[_Call], int]:
-        """One call per slot of a tree, and what they cost in query-key pairs."""
-        separate: list[_Call] = []
-        pairs = 0
-        for index in range(root, end):
-            slot = self.slots[index]
-            if not len(slot):
-                continue
-            path = [self.slots[a] for a in self.ancestors(index)]
-            keys = tuple((s.start, s.stop) for s in path if len(s))
-            deepest = slot.position + len(slot) - 1
-            separate.append(_Call(slot.start, slot.stop, keys, deepest, causal_root=len(keys) == 1))
-            pairs += len(slot) * sum(len(s) for s in path)
-        return separate, pairs + _CALL_COST * len(separate)
+    # -- who sees whom -------------------------------------------------------------------------------------------
 
     def slot_of_token(self) -> Tensor:
         """Slot index of every token [N]."""
@@ -173,6 +108,21 @@ class Forest:
                 table[index] = table[slot.parent]
             table[index, index] = True
         return table
+
+    def seen(self, start: int, stop: int) -> Tensor:
+        """Whether token j of start:stop stands on the path to token i, whole slots of it, bool [n, n]."""
+        inside = [i for i, s in enumerate(self.slots) if s.start >= start and s.stop <= stop and len(s)]
+        row_of = {index: row for row, index in enumerate(inside)}
+        table = torch.eye(len(inside), dtype=torch.bool)
+        for row, index in enumerate(inside):
+            parent = self.slots[index].parent
+            while parent >= 0 and parent not in row_of:  # an empty slot hands on to its own parent
+                parent = self.slots[parent].parent
+            if parent >= 0:
+                table[row] |= table[row_of[parent]]
+        lengths = torch.tensor([len(self.slots[i]) for i in inside])
+        rows = torch.repeat_interleave(torch.arange(len(inside)), lengths)
+        return table[rows][:, rows].to(self.positions.device)
 
     # -- attention -----------------------------------------------------------------------------------------------
 
@@ -190,71 +140,18 @@ class Forest:
         """See AttentionLayout.attend."""
         self.layers_seen.add(layer)
         self.windows_seen.add(window)
-        if query.is_cuda:
+        if flex_serves(query, value):
             from burnish.models.flex import flex_attend
 
             return flex_attend(self, query, key, value, scaling=scaling, window=window, softcap=softcap)
-        heads, kv_heads, width = query.shape[1], key.shape[1], query.shape[-1]
-        # Query heads that share a key head stand together: [kv_heads, repeats, N, D]
-        grouped = query[0].reshape(kv_heads, heads // kv_heads, -1, width)
-        outputs = []
-        for index, call in enumerate(self._calls):
-            q = grouped[:, :, call.start : call.stop]
-            k, v = (torch.cat([x[0, :, a:b] for a, b in call.keys], dim=1) for x in (key, value))
-            outputs.append(self._call(index, call, q, k, v, scaling, window, softcap))
-        joined = torch.cat(outputs, dim=2) if outputs else grouped
-        return joined.reshape(1, heads, -1, joined.shape[-1]).transpose(1, 2)
+        return self.attention(query.shape[1] * query.shape[-1]).attend(query, key, value, scaling, window, softcap)
 
-    def _call(
-        self,
-        index: int,
-        call: _Call,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        scaling: float,
-        window: int | None,
-        softcap: float | None,
-    ) -> Tensor:
-        """q [kv_heads, repeats, T, D], k and v [kv_heads, K, D] -> [kv_heads, repeats, T, D]."""
-        kv_heads, repeats, count, width = q.shape
-        fits = window is None or call.deepest < window
-        if call.causal_root and fits and softcap is None:
-            parts = [
-                F.scaled_dot_product_attention(q[None, :, r], k[None], v[None], is_causal=True, scale=scaling)[0]
-                for r in range(repeats)
-            ]
-            return torch.stack(parts, dim=1)
-        mask = self._mask(index, call, None if fits else window)
-        if softcap is not None:
-            scores = torch.einsum("hrtd,hkd->hrtk", q, k) * scaling
-            scores = (softcap * torch.tanh(scores / softcap)).masked_fill(~mask, -torch.inf)
-            weights = torch.softmax(scores, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32))
-            return torch.einsum("hrtk,hkd->hrtd", weights.to(v.dtype), v)
-        if repeats * mask.numel() <= _TILED_MASK_LIMIT:
-            stacked = q.reshape(kv_heads, repeats * count, width)
-            tiled = mask if repeats == 1 else mask.repeat(repeats, 1)
-            out = F.scaled_dot_product_attention(stacked[None], k[None], v[None], attn_mask=tiled, scale=scaling)
-            return out[0].reshape(kv_heads, repeats, count, -1)
-        parts = [
-            F.scaled_dot_product_attention(q[None, :, r], k[None], v[None], attn_mask=mask, scale=scaling)[0]
-            for r in range(repeats)
-        ]
-        return torch.stack(parts, dim=1)
+    def attention(self, width: int) -> Attention:
+        """The calls for heads of `width` columns altogether, planned when first asked for."""
+        if width not in self._attention:
+            self._attention[width] = Attention(plan(self.slots, width), self.positions, self.seen)
+        return self._attention[width]
 
-    def _mask(self, index: int, call: _Call, window: int | None) -> Tensor:
-        """Which keys each query of a call sees, bool [T, K]; kept for the following layers."""
-        if (index, window) not in self._masks:
-            spans = [torch.arange(a, b) for a, b in call.keys]
-            keys = torch.cat(spans)
-            queries = torch.arange(call.start, call.stop)
-            positions = self.positions.cpu()
-            distance = positions[queries][:, None] - positions[keys][None]
-            mask = distance >= 0
-            if window is not None:
-                mask &= distance < window
-            if len(call.keys) == 1 and not call.causal_root:  # a whole tree: siblings must not see each other
-                slots = self.slot_of_token()
-                mask &= self.ancestry()[slots[queries]][:, slots[keys]]
-            self._masks[index, window] = mask.to(self.positions.device)
-        return self._masks[index, window]
+    def mask_bytes(self) -> int:
+        """Bytes of the masks that the layers seen so far share."""
+        return sum(mask.nbytes for attention in self._attention.values() for mask in attention.masks())

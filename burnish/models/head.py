@@ -14,8 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-CHUNK_ELEMENTS = 1 << 24
-"""Logits held at once: 64 MiB in float32."""
+from burnish.errors import InputError
+from burnish.models.devices import chunk_elements, on_gpu
+from burnish.models.fused import fused_logprobs, obstacle, precise
+from burnish.models.spec import HeadPath
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,42 @@ class Head:
         """The type the projection computes in; some backbones (Mamba) hand over float32 whatever it is."""
         return next(self.projection.parameters()).dtype
 
+    @property
+    def _device(self) -> torch.device:
+        return next(self.projection.parameters()).device
+
+    @property
+    def chunk_rows(self) -> int:
+        """Positions that are projected at a time."""
+        return max(1, chunk_elements(self._device) // max(1, _rows_of(self.projection)))
+
+    def fuses(
+        self,
+        path: HeadPath = "auto",
+        *,
+        temperature: bool = False,
+        support: bool = False,
+        entropy: bool = False,
+        rounded: bool = False,
+    ) -> bool:
+        """Whether token statistics come from torch's fused operation (models/fused.py) and not from our own chunk.
+
+        `temperature` (other than 1), `support` and `entropy`: whether they are asked for. `rounded`: whether
+        log-probabilities in the compute type will do, as for a cross-entropy, whose gradient does not depend on them.
+        "auto" takes it where no digit is lost, and on a GPU also where `rounded` allows. Raises InputError where
+        "fused" asks for what cannot be had.
+        """
+        if path == "chunked":
+            return False
+        reason = obstacle(self.projection, temperature or self.scale != 1.0, self.softcap)
+        if reason is None and (support or entropy):
+            reason = f"it gives no {'entropy' if entropy else 'softmax over a kept support'}"
+        if reason is None and not (precise(self.dtype) or rounded):
+            reason = "its log-probabilities are rounded to bfloat16, which is too coarse for ratios"
+        if path == "fused" and reason is not None:
+            raise InputError(f"learner.head: fused is not possible, since {reason}; write auto or chunked")
+        return reason is None and (path == "fused" or precise(self.dtype) or on_gpu(self._device))
+
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits [n, V] of hidden states [n, H], in float32 (float64 for a float64 model)."""
         logits = self.projection(hidden.to(self.dtype))
@@ -90,16 +128,22 @@ class Head:
         support: KeptSupport | None = None,
         entropy: bool = False,
         chunk: int | None = None,
+        path: HeadPath = "auto",
+        rounded: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Log-probability [M] of `targets` [M] at hidden states [M, H], and the entropy [M] in nats when asked for.
 
         `temperature` [M] divides the logits and `support` restricts the softmax, so that the result is the
         log-probability under the distribution that was really sampled from. Differentiable in the hidden states and
-        in the head's weights.
+        in the head's weights. `path` and `rounded`: see `fuses`.
         """
         count = hidden.shape[0]
-        vocabulary = _rows_of(self.projection)
-        step = chunk or max(1, CHUNK_ELEMENTS // max(1, vocabulary))
+        step = chunk or self.chunk_rows
+        asked = {"temperature": temperature is not None, "support": support is not None, "entropy": entropy}
+        if count and self.fuses(path, **asked, rounded=rounded):
+            hidden = hidden.to(self.dtype)
+            scale = self.scale if temperature is None else (self.scale / temperature)[:, None].to(hidden.dtype)
+            return fused_logprobs(self.projection, hidden, targets, scale, step), None  # type: ignore[arg-type]
         logprobs, entropies = [], []
         for start in range(0, count, step):
             stop = min(count, start + step)

@@ -25,6 +25,7 @@ from transformers import (
 from burnish.errors import InputError
 from burnish.models import gguf, nursery, wheels
 from burnish.models.adapters import attach_adapter
+from burnish.models.devices import resolve_device
 from burnish.models.language_model import LanguageModel
 from burnish.models.precision import as_dtype, choose_dtype
 from burnish.models.quiet import quietly
@@ -116,19 +117,6 @@ def resolve(path: str) -> str:
     if place.suffix.lower() == ".gguf" or not _HUB_ID.fullmatch(path):
         raise InputError(f"model path {path} does not exist")
     return path
-
-
-def resolve_device(name: str) -> torch.device:
-    """The torch device of a name; auto is the GPU when there is one. Raises InputError for one that is not there."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise InputError(f"unknown device {name!r}: choose auto, cpu, cuda or cuda:N") from error
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"device {name!r} is not there: torch sees {torch.cuda.device_count()} CUDA devices")
-    return device
 
 
 def _check_folder(folder: Path) -> None:

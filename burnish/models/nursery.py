@@ -1,7 +1,8 @@
 """The nursery: tiny models with a character tokenizer, for tests and for studies that need hundreds of runs.
 
-A nursery model is an ordinary Llama network, small enough to learn in seconds on a CPU. The pretrained ones are package
-data in `burnish/nursery_models/` (docs/nursery.md has their recipes and measured pass rates); fresh ones are made here.
+A nursery model is an ordinary Llama network, small enough to learn in seconds on a CPU. Some pretrained ones are
+package data, others are built (nursery_list.py; docs/nursery.md has what was measured of them); fresh ones are made
+here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from burnish.errors import InputError
 from burnish.models.folders import atomic_folder, cache_directory
+from burnish.models.nursery_list import PRETRAINED, nursery_entries
 from burnish.randomness import stable_hash
 
 if TYPE_CHECKING:
@@ -21,10 +23,8 @@ if TYPE_CHECKING:
 PREFIX = "nursery:"
 """How a model path names a nursery model: nursery:arithmetic-S, or nursery:S for a fresh one."""
 
-PRETRAINED = Path(__file__).parents[1] / "nursery_models"
-"""Folder of the models that ship with the package, one `transformers` folder each."""
-
-PAD, BOS, EOS, UNKNOWN = SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>")
+PAD, BOS, EOS, UNKNOWN = SPECIAL_TOKENS = ("‹pad›", "‹bos›", "‹eos›", "‹unk›")
+"""Written with a character that is none of the vocabulary's, so that no text of those spells a special token."""
 CHARACTERS = "\n " + string.digits + string.ascii_letters + string.punctuation
 """One token each, in this order after the special ones: newline and the printable ASCII characters."""
 
@@ -57,7 +57,7 @@ SIZES = {
 
 
 def character_tokenizer() -> PreTrainedTokenizerFast:
-    """One token for each character of `CHARACTERS`, any other becomes `<unk>`; the only stop token is `<eos>`."""
+    """One token for each character of `CHARACTERS`, any other becomes `‹unk›`; the only stop token is `‹eos›`."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -114,7 +114,7 @@ def fresh_network(size: str, *, seed: int = 0, context_length: int = CONTEXT_LEN
 
 def fresh_folder(size: str) -> Path:
     """A randomly initialised model (seed 0) with its tokenizer as a folder in the cache, to pretrain from."""
-    content = repr((nursery_config(size).to_diff_dict(), CHARACTERS, CHAT_TEMPLATE))
+    content = repr((nursery_config(size).to_diff_dict(), SPECIAL_TOKENS, CHARACTERS, CHAT_TEMPLATE))
     folder = cache_directory() / "nursery" / f"fresh-{size}-{stable_hash(content):016x}"
     if not folder.is_dir():
         from burnish.models.quiet import quietly
@@ -125,21 +125,35 @@ def fresh_folder(size: str) -> Path:
     return folder
 
 
+def parameters(size: str) -> int:
+    """How many parameters a size in `SIZES` has; the embedding is the head's as well."""
+    shape = SIZES[size]
+    attention = 2 * shape.hidden * shape.hidden * (1 + shape.kv_heads / shape.heads)
+    layer = attention + 3 * shape.hidden * shape.intermediate + 2 * shape.hidden
+    return int((len(SPECIAL_TOKENS) + len(CHARACTERS)) * shape.hidden + shape.layers * layer + shape.hidden)
+
+
 def pretrained_names() -> list[str]:
     """Names of the models that ship with the package, such as `arithmetic-S`."""
     return sorted(config.parent.name for config in PRETRAINED.glob("*/config.json"))
 
 
 def nursery_folder(name: str) -> Path:
-    """Folder of a nursery model: `arithmetic-S` is one that ships with the package, `S` a fresh one of that size.
+    """Folder of a nursery model: `arithmetic-S` ships with the package or was built, `S` is a fresh one of that size.
 
-    Raises InputError with the names there are.
+    Raises InputError with the names there are, and for one that is still to be built with the command that builds it.
     """
     if name in SIZES:
         return fresh_folder(name)
-    if name in pretrained_names():
-        return PRETRAINED / name
-    raise InputError(
-        f"there is no nursery model {name!r}. Pretrained: {', '.join(pretrained_names()) or 'none'}; "
-        f"fresh, to pretrain from: {', '.join(SIZES)}"
-    )
+    entries = nursery_entries()
+    if name not in entries:
+        raise InputError(
+            f"there is no nursery model {name!r}. Pretrained: {', '.join(entries)}; fresh, to pretrain from: "
+            f"{', '.join(SIZES)}"
+        )
+    folder = entries[name].folder
+    if folder is None:
+        raise InputError(
+            f"nursery:{name} does not ship with the package and is not built yet: burnish nursery build {name}"
+        )
+    return folder

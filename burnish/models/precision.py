@@ -9,6 +9,7 @@ from functools import cache
 import torch
 
 from burnish.errors import InputError
+from burnish.models.devices import CPU, wait
 
 DTYPES: dict[str, torch.dtype] = {
     "float32": torch.float32,
@@ -42,7 +43,7 @@ def as_dtype(name: str) -> torch.dtype:
 @cache
 def choose_dtype(device: torch.device | None = None) -> DtypeChoice:
     """float32 or bfloat16, by timing a matrix product in both; measured once per process and device."""
-    place = device or torch.device("cpu")
+    place = device or CPU
     slow, fast = _seconds(torch.float32, place), _seconds(torch.bfloat16, place)
     speedup = slow / fast
     dtype = torch.bfloat16 if speedup >= MARGIN else torch.float32
@@ -59,14 +60,9 @@ def _seconds(dtype: torch.dtype, device: torch.device) -> float:
     )
     best = float("inf")
     for _ in range(_REPEATS + 1):  # the first one warms up and is never the fastest
-        _wait(device)
+        wait(device)
         start = time.perf_counter()
         torch.matmul(left, right.T)
-        _wait(device)
+        wait(device)
         best = min(best, time.perf_counter() - start)
     return best
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)

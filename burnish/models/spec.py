@@ -10,6 +10,11 @@ DtypeName = Literal["auto", "float32", "bfloat16", "float64"]
 """Names of the compute types; "auto" is a quick measurement on the machine at hand."""
 
 
+HeadPath = Literal["auto", "chunked", "fused"]
+"""How log-probabilities are taken from hidden states: by torch's fused operation, by our own chunks, or whichever is
+right."""
+
+
 class LoraSpec(BaseModel):
     """A low-rank adapter (LoRA, Hu et al. 2021, arXiv 2106.09685). Adapter weights are float32; the base is frozen."""
 

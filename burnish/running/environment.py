@@ -10,6 +10,7 @@ import torch
 import transformers
 
 import burnish
+from burnish.models.devices import device_title
 
 Environment = Mapping[str, str | int]
 
@@ -24,7 +25,7 @@ def environment(device: torch.device) -> dict[str, str | int]:
         "threads": torch.get_num_threads(),
         "processor": _processor(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        "device": device_title(device),
     }
 
 

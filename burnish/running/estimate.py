@@ -14,6 +14,7 @@ import torch
 
 from burnish.learning.memory import UpdateMemory, Wanted, optimizer_held, update_memory
 from burnish.methods.recipe import RolloutRecipe
+from burnish.models.devices import CPU, free_on_gpu, on_gpu
 from burnish.models.footprint import Activations
 from burnish.models.language_model import LanguageModel
 from burnish.running.assemble import Parts
@@ -52,8 +53,8 @@ class MemoryEstimate:
     """What is there already."""
     free: int
     """What can still be had."""
-    device: str = "cpu"
-    """Which memory it is: "cpu" for the machine's, or a GPU."""
+    gpu: torch.device | None = None
+    """The GPU whose memory it is; None: the machine's."""
 
     @property
     def peak(self) -> int:
@@ -69,7 +70,7 @@ class MemoryEstimate:
         """What is printed before the first step; a GB is 10^9 bytes."""
         largest = sorted(self.parts.items(), key=lambda part: -part[1])
         shown = ", ".join(f"{name} {_gb(size)}" for name, size in largest if size >= _SHOWN * self.peak)
-        place = "" if self.device == "cpu" else f" of {self.device} (not verified on a GPU)"
+        place = "" if self.gpu is None else f" of {self.gpu} (not verified on a GPU)"
         return (
             f"memory: about {_gb(self.peak)} GB{place} at its peak, in {self.moment} ({shown}); "
             f"{_gb(self.held)} GB held now, {_gb(self.free)} GB free"
@@ -90,7 +91,7 @@ class MemoryEstimate:
         """Everything, as JSON values."""
         return {
             "peak": self.peak, "parts": dict(self.parts), "moment": self.moment, "held": self.held, "free": self.free,
-            "fits": self.fits, "device": self.device,
+            "fits": self.fits, "device": str(self.gpu or CPU),
         }  # fmt: skip
 
 
@@ -117,10 +118,10 @@ def estimate(parts: Parts) -> MemoryEstimate:
     }  # fmt: skip
     moment = max(moments, key=lambda name: sum(moments[name].values()))
     total = {name: now.get(name, 0) + moments[moment].get(name, 0) for name in (*now, *moments[moment])}
-    if device.type == "cpu":
+    if not on_gpu(device):
         total["process"] += _LATER
         return MemoryEstimate(total, moment, sum(now.values()), free_memory())
-    return MemoryEstimate(total, moment, sum(now.values()), torch.cuda.mem_get_info(device)[0], str(device))
+    return MemoryEstimate(total, moment, sum(now.values()), free_on_gpu(device), device)
 
 
 def _held(parts: Parts) -> dict[str, int]:
@@ -133,7 +134,7 @@ def _held(parts: Parts) -> dict[str, int]:
         "other models": sum(map(_weights, others.values())),
         "optimizer": optimizer_held(parts.learner),
     }
-    if parts.policy.device.type == "cpu":
+    if not on_gpu(parts.policy.device):
         _touch(parts.policy)
         now["process"] = max(0, held_memory() - sum(now.values()))
     return now

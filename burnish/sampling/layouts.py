@@ -151,9 +151,10 @@ class _PoolStep:
         self.own_width = pool.fixed or max(lengths) + 1
         self.dtype, self.device = pool.shape.dtype, pool.shape.device
         self.lengths = torch.tensor(lengths, device=self.device)
-        self.positions = self.lengths + torch.tensor([place.base for place in pool.places], device=self.device)
+        bases = [place.base for place in pool.places]
+        self.positions = self.lengths + torch.tensor(bases, device=self.device)
         self.index = torch.arange(self.rows, device=self.device)
-        self.longest = int(self.positions.max()) + 1
+        self.longest = max(length + base for length, base in zip(lengths, bases, strict=True)) + 1
         self.aligned = lengths[0] if min(lengths) == max(lengths) else None
         """Own keys of every row, where all have as many."""
         self.even = min(lengths) + 1 == self.own_width and (

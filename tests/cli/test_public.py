@@ -34,6 +34,9 @@ FUNCTIONS = {
     "explain": "explain",
     "env probe": "probe_sandbox",
     "env gate": "gate",
+    "nursery list": "list_nursery",
+    "nursery build": "build_nursery",
+    "nursery rates": "nursery_rates",
 }
 """Command -> the public function behind it."""
 

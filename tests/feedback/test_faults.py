@@ -160,6 +160,8 @@ CANDIDATES: dict[str, tuple[Any, dict[str, Any]]] = {
     ),
     "choice": ({"kind": "choice", "time_limit": 1.0}, {"answer": "C", "options": ["x", "y", "z"]}),
     "code": ({"kind": "code", "read": "whole", "time_limit": 0.5}, {"tests": ["assert f(1) == 1"]}),
+    "claims": ("claims", {"claims": ["a", ["b", "c"]]}),
+    "expression": ("expression", {"numbers": [3, 5, 2], "target": 16}),
 }
 BAD = {
     "ten megabytes": "x" * 10_000_000,

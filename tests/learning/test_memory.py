@@ -72,6 +72,9 @@ _CASES: dict[str, dict[str, Any]] = {
     "tied embeddings": {"tie_word_embeddings": True},
     "an adapter": {"adapter": True},
     "recomputed layers": {"layout": LearnerSpec(gradient_checkpointing=True)},
+    "our own head": {"layout": LearnerSpec(head="chunked")},
+    "tied to our own head": {"layout": LearnerSpec(head="chunked"), "tie_word_embeddings": True},
+    "our own head, recomputed layers": {"layout": LearnerSpec(head="chunked", gradient_checkpointing=True)},
     "several micro-batches": {"layout": LearnerSpec(micro_batch_tokens=200)},
     "float64": {"dtype": torch.float64},
     "float32 masters": {"dtype": torch.bfloat16},
@@ -114,7 +117,7 @@ def test_of_few_tokens_the_gradients_and_the_optimizer_at_work_are_told(
 
 
 def test_entropy_and_a_kept_support_take_masks_on_top() -> None:
-    learner = Learner(model_of(adapter=True), total_steps=5)
+    learner = Learner(model_of(adapter=True), layout=LearnerSpec(head="chunked"), total_steps=5)
     groups, kept = sampled(2, 4, 30), Activations.of(learner.model)
     plain = update_memory(learner, groups, Wanted(frozenset({"policy_logprob"})), kept, again=False)
     terms = [build_term(PolicyGradientSpec()), build_term(EntropySpec())]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -17,7 +17,12 @@ from burnish.models.loading import load_model
 TOKENIZER = nursery.character_tokenizer()
 
 
+SPELT = ["<pad>", "<bos>", "<eos>", "<unk>", "a<eos>b"]
+"""Texts that spell special tokens of other tokenizers: here they are characters like any."""
+
+
 @given(st.text(alphabet=nursery.CHARACTERS))
+@example("".join(SPELT))
 def test_every_character_is_one_token_and_comes_back(text: str) -> None:
     ids = TOKENIZER.encode(text, add_special_tokens=False)
     assert len(ids) == len(text)
@@ -36,8 +41,21 @@ def test_a_longer_conversation_starts_with_the_shorter_one(turns: list[tuple[str
     assert longer.startswith(shorter)
 
 
+@given(st.lists(st.tuples(st.sampled_from(["user", "assistant"]), st.text(nursery.CHARACTERS)), min_size=1))
+@example([("user", text) for text in SPELT] + [("assistant", text) for text in SPELT])
+def test_no_text_of_a_message_becomes_a_special_token(turns: list[tuple[str, str]]) -> None:
+    """Only the template's own tokens are special: one at the start, one behind each of the model's messages."""
+    messages = [{"role": role, "content": content} for role, content in turns]
+    ids = TOKENIZER.apply_chat_template(messages, tokenize=True, return_dict=False)
+    assert ids[0] == TOKENIZER.bos_token_id
+    assert ids.count(TOKENIZER.eos_token_id) == sum(role == "assistant" for role, _ in turns)
+    assert len(ids) == 1 + sum(len(content) + 1 for _, content in turns)
+    assert sum(i in TOKENIZER.all_special_ids for i in ids) == 1 + ids.count(TOKENIZER.eos_token_id)
+
+
 def test_sizes_are_as_documented() -> None:
     counts = {size: sum(p.numel() for p in nursery.fresh_network(size).parameters()) for size in nursery.SIZES}
+    assert counts == {size: nursery.parameters(size) for size in nursery.SIZES}
     assert 0.4e6 < counts["S"] < 0.6e6 < 1e6 < counts["M"] < 2e6 < 4e6 < counts["L"] < 6e6
 
 
@@ -64,15 +82,25 @@ def test_a_fresh_model_is_made_once_and_loads_as_any_other(tmp_path: Path, monke
 @pytest.mark.parametrize("name", nursery.pretrained_names())
 def test_a_shipped_model_is_an_ordinary_transformers_folder_of_a_few_megabytes(name: str) -> None:
     folder = nursery.nursery_folder(name)
-    assert sum(file.stat().st_size for file in folder.iterdir()) < 3e6
-    assert AutoTokenizer.from_pretrained(folder).get_vocab() == TOKENIZER.get_vocab()
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 4e6
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    assert tokenizer.get_vocab() == TOKENIZER.get_vocab()
+    assert len(tokenizer.encode("".join(SPELT), add_special_tokens=False)) == len("".join(SPELT))
     network = AutoModelForCausalLM.from_pretrained(folder)
-    assert network.dtype == torch.float32
+    assert str(network.dtype) == f"torch.{nursery.nursery_entries()[name].stored}"
     assert load_model(f"nursery:{name}").sharing
 
 
 def test_the_arithmetic_model_ships() -> None:
     assert "arithmetic-S" in nursery.pretrained_names()
+
+
+def test_a_model_that_is_not_built_yet_is_refused_with_the_command_that_builds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BURNISH_CACHE", str(tmp_path))
+    with pytest.raises(InputError, match=r"nursery:countdown-L .* not built yet: burnish nursery build countdown-L$"):
+        load_model("nursery:countdown-L")
 
 
 def test_an_unknown_nursery_model_is_refused_with_the_names_there_are() -> None:

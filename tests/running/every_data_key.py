@@ -11,7 +11,9 @@ Given = dict[str, Any]
 
 ROWS, BAD = {"path": "@rows.jsonl"}, {"path": "@bad.jsonl"}
 HUB = {"hub": "@hub", "name": "one", "split": "train"}
-RECORDS, PROGRAMS = ({"kind": kind, "wording": "short"} for kind in ("records", "programs"))
+RECORDS, PROGRAMS, MODULAR, SYMBOLS = (
+    {"kind": kind, "wording": "short"} for kind in ("records", "programs", "modular", "symbols")
+)
 RATES = {"column": "rate", "low": 0.1, "high": 0.9}
 ALONE = ("sft",)
 
@@ -45,6 +47,8 @@ MIX: dict[str, Given] = {
     "family.wording": part("full", origin=family(**RECORDS)),
     "family.examples": part(1, origin=family(**RECORDS)),
     "family.takes": part(["text"], origin=family(**PROGRAMS)),
+    "family.moduli": part([5], origin=family(**MODULAR)),
+    "family.tasks": part(["copy"], origin=family(**SYMBOLS)),
     "family.careless": part(1.0, origin=family(**RECORDS), where=("sft",)),
     "style": part("text", origin=family(), fails="style: text needs model.template: plain"),
     "system": part("be brief"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from burnish.methods.registry import METHODS
-from tests.running.every_data_key import DATA_KEYS, PROGRAMS, RECORDS
+from tests.running.every_data_key import DATA_KEYS, MODULAR, PROGRAMS, RECORDS, SYMBOLS
 
 NUMERIC = {"kind": "numeric", "tolerance": 0.5}
 HELD = {"data": {"path": "@held.jsonl"}, "max_tokens": 3, "correct": {"tolerance": 0.5}}
@@ -111,6 +111,8 @@ COMMON: dict[str, Entry] = {
     "data.family.wording": both("full", "traces", **family(**RECORDS)),
     "data.family.examples": both(1, "traces", **family(**RECORDS)),
     "data.family.takes": both(["text"], "traces", **family(**PROGRAMS)),
+    "data.family.moduli": both([5], "traces", **family(**MODULAR)),
+    "data.family.tasks": both(["copy"], "traces", **family(**SYMBOLS)),
     "data.style": both("text", "traces", model__template="plain", **family()),
     "data.system": both("be brief", "traces"),
     "data.seed": both(5, "traces", data__shuffle=True),
@@ -136,6 +138,7 @@ COMMON: dict[str, Entry] = {
     "learner.share_prefixes": both(False, "layout"),
     "learner.packing": both(False, "layout"),
     "learner.gradient_checkpointing": both(True, "forwards"),
+    "learner.head": both("chunked", "head"),
     "learner.optimizer_steps": both(2, "weights"),
     "evaluation.every": both(1, "evaluations", evaluation=HELD),
     "traces_every": both(1, "traces", steps=3),
@@ -183,6 +186,8 @@ EVALUATION: dict[str, Entry] = {
     "data.family.wording": evaluated("full", **held_family(**RECORDS), **LEVEL),
     "data.family.examples": evaluated(1, **held_family(**RECORDS), **LEVEL),
     "data.family.takes": evaluated(["text"], **held_family(**PROGRAMS), **LEVEL),
+    "data.family.moduli": evaluated([5], **held_family(**MODULAR), **LEVEL),
+    "data.family.tasks": evaluated(["copy"], **held_family(**SYMBOLS), **LEVEL),
     "data.family.careless": refused(
         1.0,
         "careless: for demonstrations, unused",
@@ -339,7 +344,7 @@ GRPO: dict[str, Entry] = {
     "rewards.rewards[].key": of_kind("other", "json_schema"),
     "rewards.rewards[].valid_share": of_kind(0.2, "json_schema"),
     "rewards.rewards[].tools": of_kind("other", "tool_call"),
-    "rewards.rewards[].credit": of_kind("all", "tool_call or instructions or code"),
+    "rewards.rewards[].credit": of_kind("all", "tool_call or instructions or code or claims"),
     "rewards.rewards[].name_share": of_kind(0.5, "tool_call"),
     "rewards.rewards[].argument_share": of_kind(True, "tool_call"),
     "rewards.rewards[].extra_arguments": of_kind(True, "tool_call"),
@@ -351,6 +356,9 @@ GRPO: dict[str, Entry] = {
     "rewards.rewards[].pattern": of_kind("x", "choice"),
     "rewards.rewards[].option_text": of_kind(False, "choice"),
     "rewards.rewards[].partial": of_kind(False, "reasoning_gym"),
+    "rewards.rewards[].numbers": of_kind("other", "expression"),
+    "rewards.rewards[].every": of_kind(False, "expression"),
+    "rewards.rewards[].form_share": of_kind(0.1, "expression"),
     "rewards.gates[].component": fails("absent", "there is no component 'absent'", given=GATED, where=("grpo",)),
     "rewards.gates[].least": grpo(1e9, "weights", **GATED),
     "rewards.gates[].gates": Entry(["short"], "weights", CLOSED, where=("grpo",)),

@@ -22,6 +22,7 @@ from burnish.errors import BurnishError, Note
 from burnish.learning import learner
 from burnish.learning.learner import Learner
 from burnish.learning.packing import Piece
+from burnish.models import head
 from burnish.running.config import recipe_from_mapping
 from burnish.running.progress import make_progress
 from burnish.sampling import LocalEngine
@@ -197,10 +198,10 @@ def observe(values: dict[str, Any]) -> Seen:
 @contextmanager
 def _spies(cache: Path) -> Iterator[Seen]:
     """Note how the work was laid out, which no file of a run tells. `datasets` caches in a folder of its own."""
-    seen: Seen = {name: [] for name in ("layout", "decoded", "asked", "torch", "engine", "trackers")}
+    seen: Seen = {name: [] for name in ("layout", "decoded", "asked", "torch", "engine", "trackers", "head")}
     seen["forwards"], asking = 0, [0]
     pack, forward, decode = learner.pack, GPT2MLP.forward, SharedRunner.decode
-    sample, update = LocalEngine.sample, Learner.update
+    sample, update, fused = LocalEngine.sample, Learner.update, head.fused_logprobs
 
     def packed(*arguments: Any, **options: Any) -> list[list[Piece]]:
         batches = pack(*arguments, **options)
@@ -229,6 +230,10 @@ def _spies(cache: Path) -> Iterator[Seen]:
         seen["torch"].append((torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()))
         return update(*arguments, **options)
 
+    def fusing(*arguments: Any, **options: Any) -> Any:
+        seen["head"].append(len(arguments[1]))
+        return fused(*arguments, **options)
+
     class Aside(trackers.Aside):
         """A tracker that notes what it is, and starts no process."""
 
@@ -239,7 +244,8 @@ def _spies(cache: Path) -> Iterator[Seen]:
         for owner, name, instead in (
             (learner, "pack", packed), (GPT2MLP, "forward", forwarded), (SharedRunner, "decode", decoded),
             (LocalEngine, "sample", sampled), (Learner, "update", updated), (trackers, "Aside", Aside),
-            (trackers, "check", lambda specs: None), (datasets.config, "HF_DATASETS_CACHE", cache),
+            (trackers, "check", lambda specs: None), (head, "fused_logprobs", fusing),
+            (datasets.config, "HF_DATASETS_CACHE", cache),
         ):  # fmt: skip
             stack.enter_context(patch.object(owner, name, instead))
         yield seen

@@ -180,7 +180,7 @@ def test_a_run_that_will_not_fit_is_warned_of_with_the_keys_that_help(
 
 
 def test_another_device_is_not_called_verified(tiny: Path, tmp_path: Path) -> None:
-    found = replace(told(sft(tiny, tmp_path)), device="cuda:0")
+    found = replace(told(sft(tiny, tmp_path)), gpu=torch.device("cuda:0"))
     assert "of cuda:0 (not verified on a GPU)" in found.line()
     assert json.loads(json.dumps(found.to_json()))["peak"] == found.peak
 

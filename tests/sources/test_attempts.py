@@ -43,7 +43,7 @@ def test_e6_what_is_trained_is_what_the_engine_saw(pure: bool) -> None:
     paths = [member.trace.tokens(member.leaf).tolist() for member in group.members]
     whole = [ids for ids in sampler.seen if len(ids) == max(map(len, sampler.seen))]
     assert paths == whole and len(paths) == 3
-    assert transcript(group) == "<bos>abc\nflip(abc)<eos>cba\nadd(1,2)<eos>1\ncba<eos>"
+    assert transcript(group) == "‹bos›abc\nflip(abc)‹eos›cba\nadd(1,2)‹eos›1\ncba‹eos›"
     assert [v.reward for v in verdicts(group)] == [1.0] * 3
     assert sampler.open == 0
 
@@ -56,11 +56,11 @@ def test_examples_are_shown_in_the_form_that_calls_have_and_are_nobodys_samples(
 
     world = build(LookupSpec(levels=(1,), count=1, examples=2), seed=0)
     [task] = world.tasks()
-    own = f"{get('bc')}<eos>", f"{task.answer}<eos>"
-    sampler = ScriptedSampler(answers(*(turn.removesuffix("<eos>") for turn in own)))
+    own = f"{get('bc')}‹eos›", f"{task.answer}‹eos›"
+    sampler = ScriptedSampler(answers(*(turn.removesuffix("‹eos›") for turn in own)))
     group = asyncio.run(attempts(stage_for(world, sampler, calls=form, max_tokens=80), task, 2))
     assert [v.reward for v in verdicts(group)] == [1.0] * 2
-    shown = "".join(f"{key}\n{get(key)}<eos>{value}\n{value}<eos>" for key, value in (("ps", 889), ("tw", 966)))
+    shown = "".join(f"{key}\n{get(key)}‹eos›{value}\n{value}‹eos›" for key, value in (("ps", 889), ("tw", 966)))
     assert transcript(group).endswith(f"{shown}bc\n{own[0]}{task.answer}\n{own[1]}")
     trace, leaf = group.members[0].trace, group.members[0].leaf
     sampled = [trace.nodes[node].tokens[trace.sampled_by(node, "policy")] for node in trace.path(leaf)]
@@ -91,7 +91,7 @@ def test_turns_are_spans_with_the_state_they_were_taken_in_and_what_they_were() 
     words = Words(echo(pure=True))
     group = attempted(stage_for(words, ScriptedSampler(RIGHT)), 1, words=words)
     trace = group.members[0].trace
-    texts = [("turn", "start", "flip(abc)<eos>"), ("turn", "flipped 1", "cba<eos>")]
+    texts = [("turn", "start", "flip(abc)‹eos›"), ("turn", "flipped 1", "cba‹eos›")]
     found = []
     for span in trace.spans:
         ids = trace.tokens(span.leaf)[span.start : span.stop].tolist()

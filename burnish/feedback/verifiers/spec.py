@@ -175,7 +175,44 @@ class ReasoningGymSpec(LimitedSpec):
     partial: bool = Field(default=True, description="keep the library's scores below 1; false: they are 0")
 
 
+class ClaimsSpec(_ThoughtfulSpec):
+    """The claims of the answer, one a line, against the right ones in their order; `credit` says what counts."""
+
+    kind: Literal["claims"] = "claims"
+    column: str = Field(
+        default="claims", description="column with the right claims: a list with, for each, a text or several"
+    )
+    read: Read = Field(default="whole", description="where the claims stand in the completion")
+    credit: Literal["final", "all", "fraction", "until_wrong"] = Field(
+        default="final",
+        description="final: 1 if the last claim is right; all: 1 if all are and none is missing; fraction: right "
+        "claims over the longer list; until_wrong: those before the first wrong one over the longer list",
+    )
+
+
+class ExpressionSpec(_ThoughtfulSpec):
+    """1 when the answer is an expression of the given numbers, each used once, that equals the target, 0 otherwise."""
+
+    kind: Literal["expression"] = "expression"
+    column: str = Field(default="target", description="column with the number to reach")
+    numbers: str = Field(default="numbers", description="column with the numbers to use, a list")
+    read: Read = Field(default="whole", description="where the expression stands in the completion")
+    every: bool = Field(default=True, description="whether every number must be used; false: some may be left over")
+    form_share: float = Field(
+        default=0.0, ge=0, lt=1, description="what an expression with the right numbers and another value is worth"
+    )
+
+
 Verifier = (
-    ExactSpec | MathSpec | JsonSchemaSpec | ToolCallSpec | InstructionsSpec | ChoiceSpec | CodeSpec | ReasoningGymSpec
+    ExactSpec
+    | MathSpec
+    | JsonSchemaSpec
+    | ToolCallSpec
+    | InstructionsSpec
+    | ChoiceSpec
+    | CodeSpec
+    | ReasoningGymSpec
+    | ClaimsSpec
+    | ExpressionSpec
 )
 """Specs of the verifiers of this room."""

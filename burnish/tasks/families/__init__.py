@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from burnish.tasks.families.spec import AnyFamily, ProgramsSpec, RecordsSpec
+import importlib
+
+from burnish.tasks.families.spec import AnyFamily
 from burnish.tasks.task import Task
 
 
@@ -14,10 +16,6 @@ def family_tasks(
     With `demonstrations` each carries its answer as what to imitate. Raises InputError when the family does not hold as
     many as are wanted.
     """
-    if isinstance(spec, ProgramsSpec):
-        from burnish.tasks.families.programs import programs_tasks as tasks
-    elif isinstance(spec, RecordsSpec):
-        from burnish.tasks.families.records import records_tasks as tasks
-    else:
-        from burnish.tasks.families.arithmetic import arithmetic_tasks as tasks
-    return tasks(spec, seed=seed, chat=chat, system=system, demonstrations=demonstrations)  # pyright: ignore
+    home = importlib.import_module(f"burnish.tasks.families.{spec.kind}")  # a family is imported when it is asked for
+    tasks = getattr(home, f"{spec.kind}_tasks")
+    return tasks(spec, seed=seed, chat=chat, system=system, demonstrations=demonstrations)

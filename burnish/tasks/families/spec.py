@@ -10,6 +10,7 @@ Split = Literal["train", "heldout"]
 Operation = Literal["+", "-", "*"]
 Takes = Literal["number", "pair", "text", "list"]
 Wording = Literal["short", "full"]
+Symbols = Literal["brackets", "sort", "copy"]
 
 HARDEST = 4
 """The highest level."""
@@ -120,5 +121,69 @@ class RecordsSpec(LevelledSpec):
     )  # fmt: skip
 
 
-AnyFamily = Annotated[ArithmeticSpec | ProgramsSpec | RecordsSpec, Field(discriminator="kind")]
+class ModularSpec(LevelledSpec):
+    """Chains of additions, subtractions and products modulo a number, each step written, for rewards of kind `claims`.
+
+    Three steps for each level. The split is a hash of modulus, first number and steps.
+    """
+
+    kind: Literal["modular"] = "modular"
+    moduli: tuple[int, ...] = Field(
+        default=(7, 11, 13), min_length=1, description="moduli from 2 to 99, drawn from with equal chance"
+    )
+
+    @field_validator("moduli")
+    @classmethod
+    def _moduli(cls, moduli: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(moduli)) != len(moduli):
+            raise ValueError(f"moduli names the same one twice: {list(moduli)}")
+        if not all(2 <= modulus <= 99 for modulus in moduli):
+            raise ValueError(f"moduli run from 2 to 99, given {list(moduli)}")
+        return moduli
+
+
+class CountdownSpec(LevelledSpec):
+    """Numbers and a target to reach with each number once, for rewards of kind `expression`.
+
+    Level 1 has three numbers and + -, level 2 also *, level 3 four numbers, and level 4 larger ones and /. The split is
+    a hash of numbers and target.
+    """
+
+    kind: Literal["countdown"] = "countdown"
+
+
+class KnightsSpec(LevelledSpec):
+    """Knights, who tell the truth, and knaves, who lie: who is what, case by case, for rewards of kind `claims`.
+
+    Two people at level 1 and one more at each further level. One solution each. The split is a hash of what is said, in
+    whatever order and whatever the names.
+    """
+
+    kind: Literal["knights"] = "knights"
+
+
+class SymbolsSpec(LevelledSpec):
+    """Texts without a meaning: close what brackets are open, sort letters, copy; for rewards of kind `exact`.
+
+    The level says how long they are: 3 to 5 characters, 6 to 8, 9 to 12, 13 to 16. The split is a hash of task and
+    text.
+    """
+
+    kind: Literal["symbols"] = "symbols"
+    tasks: tuple[Symbols, ...] = Field(
+        default=("brackets", "sort", "copy"), min_length=1, description="what is asked, drawn from with equal chance"
+    )
+
+    @field_validator("tasks")
+    @classmethod
+    def _tasks(cls, tasks: tuple[Symbols, ...]) -> tuple[Symbols, ...]:
+        if len(set(tasks)) != len(tasks):
+            raise ValueError(f"tasks names the same one twice: {list(tasks)}")
+        return tasks
+
+
+AnyFamily = Annotated[
+    ArithmeticSpec | ProgramsSpec | RecordsSpec | ModularSpec | CountdownSpec | KnightsSpec | SymbolsSpec,
+    Field(discriminator="kind"),
+]
 """A generated family."""

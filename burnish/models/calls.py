@@ -1,0 +1,323 @@
+"""How a forest's attention is cut into calls on a CPU, whichever way costs least.
+
+Sibling slots are one batch: they see the same keys before them, and causality hides from each what pads it. Small trees
+are one product under one mask. A call's queries are contiguous and the calls cover the flat order, so that queries,
+keys and values are split once, and the backward pass of the split is linear in the tokens.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+_CALL_COST = 1_000_000
+"""What one call costs beside its arithmetic, in multiply-adds of one product of a forward pass (measured order)."""
+_TILED_MASK_LIMIT = 1 << 22
+"""Above this many mask elements the query heads of a group take turns instead of stacking under a tiled mask."""
+
+
+class SlotLike(Protocol):
+    """A stretch `start:stop` of the flat order that continues from another, or from none (models/forest.py)."""
+
+    @property
+    def start(self) -> int:
+        """First token."""
+        ...
+
+    @property
+    def stop(self) -> int:
+        """End of the stretch."""
+        ...
+
+    @property
+    def parent(self) -> int:
+        """Index of the slot before it on its path, or -1."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """Position of the first token along the path."""
+        ...
+
+
+@dataclass
+class _Stretch:
+    """Slots of which each is the only one to continue its forerunner: one slot as far as attention goes."""
+
+    start: int
+    stop: int
+    parent: int
+    position: int
+    tree: int
+
+
+def _stretches(slots: Sequence[SlotLike]) -> list[_Stretch]:
+    """The slots, chains of only children joined and empty ones left out; parents are indices of stretches."""
+    trees: list[int] = []
+    nearest: list[int] = []  # the slot itself, or for an empty one the last on its path that is not
+    for index, slot in enumerate(slots):
+        trees.append(trees[slot.parent] if slot.parent >= 0 else index)
+        forerunner = nearest[slot.parent] if slot.parent >= 0 else -1
+        nearest.append(index if slot.stop > slot.start else forerunner)
+    parents = {i: nearest[s.parent] if s.parent >= 0 else -1 for i, s in enumerate(slots) if s.stop > s.start}
+    children = Counter(parents.values())
+    stretches: list[_Stretch] = []
+    home: dict[int, int] = {-1: -1}
+    for index, parent in parents.items():
+        slot, before = slots[index], home[parent]
+        if parent >= 0 and children[parent] == 1 and stretches[before].stop == slot.start:
+            stretches[before].stop = slot.stop
+            home[index] = before
+        else:
+            home[index] = len(stretches)
+            stretches.append(_Stretch(slot.start, slot.stop, before, slot.position, trees[index]))
+    return stretches
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Sibling slots of `lengths` tokens that attend to the calls of their ancestors and causally to themselves."""
+
+    start: int
+    stop: int
+    ancestors: tuple[int, ...]
+    """The calls, by index, whose tokens stand before every one of the slots, the root's first."""
+    before: int
+    """Tokens of the ancestors."""
+    lengths: tuple[int, ...]
+
+    @property
+    def deepest(self) -> int:
+        """Largest position along a path among the queries."""
+        return self.before + max(self.lengths) - 1
+
+    @property
+    def pairs(self) -> int:
+        """Query-key pairs that are computed, padding included."""
+        longest = max(self.lengths)
+        return len(self.lengths) * longest * (self.before + longest)
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Whole trees in one product, under a mask that says who sees whom."""
+
+    start: int
+    stop: int
+    deepest: int
+
+    @property
+    def pairs(self) -> int:
+        """Query-key pairs that are computed."""
+        return (self.stop - self.start) ** 2
+
+
+Call = Branches | Trees
+
+
+def plan(slots: Sequence[SlotLike], width: int) -> list[Call]:
+    """The calls of a forest for heads of `width` columns altogether, in flat order; they cover every token."""
+    planner = _Planner(_stretches(slots), _CALL_COST / max(1, width))
+    bare: list[int] = []  # trees of one stretch: in a row they are siblings too
+    for _, tree in groupby(range(len(planner.stretches)), lambda i: planner.stretches[i].tree):
+        indices = list(tree)
+        if len(indices) == 1:
+            bare += indices
+        else:
+            planner.add(bare)
+            planner.add(indices)
+            bare = []
+    planner.add(bare)
+    return planner.calls
+
+
+@dataclass
+class _Planner:
+    """Chooses calls one tree after the other."""
+
+    stretches: list[_Stretch]
+    cost_of_call: float
+    """In query-key pairs."""
+    calls: list[Call] = field(default_factory=list)
+
+    def add(self, indices: Sequence[int]) -> None:
+        """Append calls for whole trees, or one over them all, or widen the last call over whole trees by them."""
+        separate = self._separate(indices)
+        if not separate:
+            return
+        start, stop = separate[0].start, separate[-1].stop
+        deepest, cost = max(c.deepest for c in separate), sum(c.pairs + self.cost_of_call for c in separate)
+        last, whole = self.calls[-1] if self.calls else None, Trees(start, stop, deepest)
+        if isinstance(last, Trees):
+            joined = Trees(last.start, stop, max(last.deepest, deepest))
+            if joined.pairs < last.pairs + min(cost, whole.pairs + self.cost_of_call):
+                self.calls[-1] = joined
+                return
+        self.calls.extend([whole] if whole.pairs + self.cost_of_call < cost else separate)
+
+    def _separate(self, indices: Sequence[int]) -> list[Branches]:
+        """Calls for some stretches, neighbouring siblings that nothing continues together while that costs less."""
+        continued = {self.stretches[i].parent for i in indices}
+        calls: list[Branches] = []
+        call_of: dict[int, int] = {}
+        open_parent: int | None = None
+        for index in indices:
+            stretch, bare = self.stretches[index], index not in continued
+            parent, length = stretch.parent, stretch.stop - stretch.start
+            ancestors = (*calls[call_of[parent] - len(self.calls)].ancestors, call_of[parent]) if parent >= 0 else ()
+            alone = Branches(stretch.start, stretch.stop, ancestors, stretch.position, (length,))
+            if bare and open_parent == parent:
+                last = calls[-1]
+                joined = Branches(last.start, stretch.stop, ancestors, last.before, (*last.lengths, length))
+                if joined.pairs < last.pairs + alone.pairs + self.cost_of_call:
+                    calls[-1] = joined
+                    continue
+            call_of[index] = len(self.calls) + len(calls)
+            calls.append(alone)
+            open_parent = parent if bare else None
+        return calls
+
+
+# ---------------------------------------------------------------- attention
+
+
+@dataclass
+class Attention:
+    """The calls of a forest for one total width of the heads, with what they need in every layer."""
+
+    calls: list[Call]
+    positions: Tensor
+    """Position along the path [N]."""
+    seen: Callable[[int, int], Tensor]
+    """Which tokens start:stop are one another's ancestors or themselves, bool [n, n]."""
+    _masks: dict[tuple[object, ...], Tensor] = field(default_factory=dict)
+
+    def masks(self) -> Iterator[Tensor]:
+        """The masks that are kept from layer to layer."""
+        yield from self._masks.values()
+
+    def attend(
+        self, query: Tensor, key: Tensor, value: Tensor, scaling: float, window: int | None, softcap: float | None
+    ) -> Tensor:
+        """query [1, heads, N, D], key and value [1, kv_heads, N, D] -> [1, N, heads, D]."""
+        heads, kv_heads = query.shape[1], key.shape[1]
+        # Query heads that share a key head stand together: [kv_heads, repeats, N, D]
+        grouped = query[0].unflatten(0, (kv_heads, heads // kv_heads))
+        sizes = [call.stop - call.start for call in self.calls]
+        if not sizes:
+            return query.transpose(1, 2)
+        queries, keys, values = grouped.split(sizes, dim=2), key[0].split(sizes, dim=1), value[0].split(sizes, dim=1)
+        outputs = []
+        for index, call in enumerate(self.calls):
+            q, k, v = queries[index], keys[index], values[index]
+            if isinstance(call, Trees):
+                mask = self._mask(index, call, window, q)
+                outputs.append(_attention(q[None], k[None], v[None], mask, scaling, softcap)[0])
+            else:
+                before = [[x[i] for i in call.ancestors] for x in (keys, values)]
+                outputs.append(
+                    self._branches(index, call, q, [*before[0], k], [*before[1], v], scaling, window, softcap)
+                )
+        return torch.cat(outputs, dim=2).flatten(0, 1)[None].transpose(1, 2)
+
+    def _branches(
+        self,
+        index: int,
+        call: Branches,
+        q: Tensor,
+        k: list[Tensor],
+        v: list[Tensor],
+        scaling: float,
+        window: int | None,
+        softcap: float | None,
+    ) -> Tensor:
+        """q [kv_heads, repeats, n, D]; k and v of the ancestors and of the slots, [kv_heads, ., D] -> as q."""
+        count, longest = len(call.lengths), max(call.lengths)
+        even = count * longest == q.shape[2]
+        if not even:
+            padded, kept = self._padding(index, call)
+            q, own_k, own_v = q.index_select(2, padded), k[-1].index_select(1, padded), v[-1].index_select(1, padded)
+        else:
+            padded, kept, own_k, own_v = None, None, k[-1], v[-1]
+        q = q.unflatten(2, (count, longest)).permute(2, 0, 1, 3, 4)
+        keys, values = (
+            _after(before[:-1], own.unflatten(1, (count, longest)).transpose(0, 1))
+            for before, own in ((k, own_k), (v, own_v))
+        )
+        fits = window is None or call.deepest < window
+        mask = None if not call.before and fits and softcap is None else self._mask(index, call, window, q)
+        out = _attention(q, keys, values, mask, scaling, softcap)
+        out = out.permute(1, 2, 0, 3, 4).flatten(2, 3)
+        return out if kept is None else out.index_select(2, kept)
+
+    def _padding(self, index: int, call: Branches) -> tuple[Tensor, Tensor]:
+        """Which token stands at each place of the padded slots, and the places that hold one."""
+        if (index, "padded") not in self._masks:
+            longest, starts = max(call.lengths), [sum(call.lengths[:i]) for i in range(len(call.lengths))]
+            places = torch.arange(longest)
+            lengths = torch.tensor(call.lengths)[:, None]
+            padded = torch.tensor(starts)[:, None] + torch.minimum(places, lengths - 1)
+            kept = torch.nonzero((places < lengths).flatten())[:, 0]
+            device = self.positions.device
+            self._masks[index, "padded"] = padded.flatten().to(device)
+            self._masks[index, "kept"] = kept.to(device)
+        return self._masks[index, "padded"], self._masks[index, "kept"]
+
+    def _mask(self, index: int, call: Call, window: int | None, q: Tensor) -> Tensor:
+        """0 where a query sees a key and -inf where not, [T, K] in the queries' type; kept for the following layers.
+
+        Stacked for the query heads of a group, [repeats * T, K], where that is not too large.
+        """
+        window = None if window is None or call.deepest < window else window
+        repeats = q.shape[-3]
+        key = (index, window, q.dtype, repeats)
+        if key not in self._masks:
+            if isinstance(call, Trees):
+                positions = self.positions[call.start : call.stop]
+                distance = positions[:, None] - positions
+                visible = self.seen(call.start, call.stop) & (distance >= 0)
+            else:
+                places = torch.arange(call.before + max(call.lengths), device=self.positions.device)
+                distance = places[call.before :, None] - places
+                visible = distance >= 0
+            if window is not None:
+                visible &= distance < window
+            mask = torch.zeros(visible.shape, dtype=q.dtype, device=visible.device).masked_fill_(~visible, -torch.inf)
+            if repeats > 1 and repeats * mask.numel() <= _TILED_MASK_LIMIT:
+                mask = mask.repeat(repeats, 1)
+            self._masks[key] = mask
+        return self._masks[key]
+
+
+def _after(before: list[Tensor], own: Tensor) -> Tensor:
+    """Keys or values [kv_heads, ., D] that every branch sees, then its own [B, kv_heads, T, D]."""
+    if not before:
+        return own
+    shared = before[0] if len(before) == 1 else torch.cat(before, dim=1)
+    return torch.cat([shared.expand(len(own), *shared.shape), own], dim=2)
+
+
+def _attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scaling: float, softcap: float | None) -> Tensor:
+    """q [B, kv_heads, repeats, T, D], k and v [B, kv_heads, K, D] -> q's shape; causal where there is no mask."""
+    repeats, count = q.shape[2:4]
+    stacked = mask is not None and len(mask) == repeats * count
+    if softcap is not None and mask is not None:
+        scores = torch.einsum("bhrtd,bhkd->bhrtk", q, k) * scaling
+        scores = softcap * torch.tanh(scores / softcap) + (mask.unflatten(0, (repeats, count)) if stacked else mask)
+        weights = torch.softmax(scores, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32))
+        return torch.einsum("bhrtk,bhkd->bhrtd", weights.to(v.dtype), v)
+    if stacked:
+        out = F.scaled_dot_product_attention(q.flatten(2, 3), k, v, attn_mask=mask, scale=scaling)
+        return out.unflatten(2, (repeats, count))
+    parts = [
+        F.scaled_dot_product_attention(q[:, :, r], k, v, attn_mask=mask, is_causal=mask is None, scale=scaling)
+        for r in range(repeats)
+    ]
+    return torch.stack(parts, dim=2)

@@ -1,0 +1,191 @@
+"""Measuring: ours and the peers in turns, the floor in the same run. No torch here: every side is a child process."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from burnish.errors import InputError
+from burnish.studies.bench import jobs
+from burnish.studies.bench.children import Child, started
+from burnish.studies.bench.floor import seconds as floor_seconds
+from burnish.studies.bench.machine import machine, versions
+from burnish.studies.bench.results import FOLDER, BenchResult, result
+from burnish.studies.bench.search import best_settings
+from burnish.studies.bench.spec import Benchmark, Settings, Work, benchmark
+from burnish.studies.bench.whole import start_result, toy_result
+
+Tell = Callable[[str], None]
+Figures = dict[str, Any]
+"""What a side reported of one round."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a piece of work is measured."""
+
+    work: Work
+    threads: int
+    runs: int
+    warm_up: int
+    settings: Mapping[str, Settings]
+    """Of each peer that is measured."""
+    absent: Mapping[str, str]
+    """Peers that are not, with the reason."""
+    python: Mapping[str, str | None]
+    """The interpreter of each peer, where it is not this one."""
+    tell: Tell
+
+    def about(self) -> dict[str, Any]:
+        """What a result says of how it came about."""
+        return {
+            "work": str(self.work), "warm_up": self.warm_up, "threads": self.threads, "settings": dict(self.settings),
+            "absent": dict(self.absent), "machine": machine(), "versions": versions(self.python.get("vllm")),
+        }  # fmt: skip
+
+
+def bench(
+    *names: str,
+    runs: int = 3,
+    warm_up: int = 1,
+    threads: int | None = None,
+    small: bool = False,
+    prompts: int | None = None,
+    vllm_python: str | None = None,
+    results: str | Path = FOLDER,
+    tell: Tell = lambda line: None,
+) -> list[BenchResult]:
+    """Run benchmarks by name, in turns with their peers; one result each.
+
+    Benchmarks with the same work (grpo-short and memory) are measured once. `runs` rounds are measured, after `warm_up`
+    that are not; `threads` is the CPU threads of our side, by default as many as there are cores. `small` takes the
+    small versions, `prompts` another number of prompts than the benchmark's own. `vllm_python` is the interpreter of an
+    environment with vLLM, by default $BURNISH_VLLM_PYTHON; where there is none, the result says so. The peers' settings
+    are the best of the search in `results`, where there is one. `tell` is given a line for each round.
+
+    Raises InputError for an unknown name, RunError where a side fails.
+    """
+    if not names:
+        raise InputError("no benchmark is named; `burnish bench list` shows them")
+    if runs < 1 or warm_up < 0:
+        raise InputError(f"runs must be at least 1 and warm_up at least 0, not {runs} and {warm_up}")
+    chosen = [benchmark(name) for name in dict.fromkeys(names)]
+    threads = threads or cores()
+    python = jobs.vllm_python(vllm_python)
+    done: dict[str, BenchResult] = {}
+    for one in chosen:
+        if one.name not in done:
+            work = one.of_size(small)
+            alike = [b for b in chosen if b.of_size(small) == work and b.peers == one.peers]
+            if prompts is not None:
+                work = replace(work, prompts=prompts)
+            settings, absent = _peers(one, threads, python, Path(results))
+            plan = Plan(work, threads, runs, warm_up, settings, absent, {"vllm": python}, tell)
+            done |= _measured(alike, plan)
+    return [done[b.name] for b in chosen]
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _peers(
+    bench: Benchmark, threads: int, python: str | None, results: Path
+) -> tuple[dict[str, Settings], dict[str, str]]:
+    """The settings of each peer that can be measured, and why the others cannot."""
+    settings = {name: best_settings(results, bench, name, threads) for name in bench.peers}
+    absent = {}
+    if "vllm" in settings and python is None:
+        del settings["vllm"]
+        absent["vllm"] = f"no interpreter with vLLM was named (--vllm-python, or {jobs.VLLM_PYTHON})"
+    return settings, absent
+
+
+def _measured(benches: Sequence[Benchmark], plan: Plan) -> dict[str, BenchResult]:
+    """Results of benchmarks with the same work."""
+    with tempfile.TemporaryDirectory(prefix="burnish-bench-") as name:
+        folder = Path(name)
+        facts = jobs.prepare(folder, plan.work)
+        sides = [
+            jobs.peer(peer, folder, plan.work, facts, settings, plan.python.get(peer))
+            for peer, settings in plan.settings.items()
+        ]
+        about = plan.about()
+        if plan.work.kind == "start":
+            return {b.name: start_result(b, folder, plan.runs, about) for b in benches}
+        if plan.work.kind == "toy":
+            return {b.name: toy_result(b, folder, plan.work, facts, sides, plan, about) for b in benches}
+        sides = [jobs.ours(folder, plan.work, facts, plan.threads), *sides]
+        floor = [jobs.products(folder, plan.work, facts, plan.threads)]
+        with started([*floor, *sides], folder) as children:
+            rounds, rates = _rounds(children, plan)
+            counted = children["floor"].about
+    lowest = floor_seconds(counted["phases"], rates)
+    return {b.name: _result(b, plan, facts, rounds, lowest, counted["parameter_bytes"], about) for b in benches}
+
+
+def _rounds(children: Mapping[str, Child], plan: Plan) -> tuple[list[dict[str, Figures]], list[list[float]]]:
+    """Each round's figures of every side, and the rates of matrix products measured in each."""
+    names = [name for name in children if name != "floor"]
+    for _ in range(plan.warm_up):
+        for name in names:
+            plan.tell(f"{name}: warmed up, {children[name].go()['seconds']:.2f} s")
+    rounds, rates = [], []
+    for number in range(plan.runs):
+        rates.append(children["floor"].go()["rates"])
+        found = {}
+        for name in names if number % 2 == 0 else reversed(names):  # what drifts shall not fall on one side alone
+            found[name] = children[name].go()
+            plan.tell(f"round {number + 1} of {plan.runs}: {name} {found[name]['seconds']:.2f} s")
+        rounds.append(found)
+    return rounds, rates
+
+
+def _result(
+    bench: Benchmark,
+    plan: Plan,
+    facts: Mapping[str, Any],
+    rounds: Sequence[Mapping[str, Figures]],
+    floor: Mapping[str, Any],
+    parameter_bytes: int,
+    about: Mapping[str, Any],
+) -> BenchResult:
+    """The result of one benchmark from the rounds of its work."""
+    held = 4 * parameter_bytes  # weights, gradients and the two moments of Adam, all in one precision
+    values = [
+        {name: _value(bench, plan.work, facts, figures, held) for name, figures in of_round.items()}
+        for of_round in rounds
+    ]
+    peaks = {name: max(of_round[name]["peak_memory"] for of_round in rounds) for name in rounds[0]}
+    seconds = sorted(of_round["ours"]["seconds"] for of_round in rounds)
+    more: dict[str, Any] = {"figures": [dict(of_round) for of_round in rounds], **about}
+    if bench.measure == "bytes":
+        more["held_bytes"] = held
+    return result(
+        bench, values, peaks=peaks, floor=floor if bench.floor else None, seconds=seconds[len(seconds) // 2], **more
+    )
+
+
+def _value(bench: Benchmark, work: Work, facts: Mapping[str, Any], figures: Figures, held: int) -> float:
+    """A side's value in one round."""
+    if bench.measure == "bytes":
+        return figures["peak_memory"] - held
+    if bench.measure == "seconds":
+        return figures["seconds"]
+    return amount(work, facts) / figures["seconds"]
+
+
+def amount(work: Work, facts: Mapping[str, Any]) -> int:
+    """How much of what its rate counts a piece of work is: samples, trained tokens, sampled or computed tokens."""
+    if work.kind == "sft":
+        return int(facts["trained_tokens"])
+    if work.kind == "grpo":
+        return work.rows
+    if work.kind == "learner":
+        return work.prompts * work.prompt_tokens + work.rows * work.new_tokens
+    return work.rows * work.new_tokens
