@@ -52,9 +52,9 @@ def _tell(line: str) -> None:
 
 @bench_app.command(
     epilog=examples(
-        "burnish bench grpo-short memory --json",
-        "burnish bench engine-group --vllm-python ~/vllm/bin/python --runs 5",
-        "burnish bench learner --small",
+        "burnish bench run grpo-short memory --json",
+        "burnish bench run engine-group --vllm-python ~/vllm/bin/python --runs 5",
+        "burnish bench run learner --small",
     )
 )
 def run(
@@ -119,6 +119,9 @@ def search(
     name: Annotated[str, typer.Argument(metavar="NAME", help="a benchmark with a peer that has settings")],
     threads: Threads = None,
     vllm_python: VllmPython = None,
+    small: Annotated[
+        bool, typer.Option("--small", help="on the small version, which says little of the whole")
+    ] = False,
     limit: Annotated[float, typer.Option(metavar="SECONDS", help="no further trial begins after so many")] = 400.0,
     results_in: Results = _FOLDER,
     as_json: AsJson = False,
@@ -131,8 +134,8 @@ def search(
     from burnish.studies.bench.search import bench_search
 
     table = bench_search(
-        name, threads=threads, vllm_python=vllm_python, limit=limit, results=results_in, tell=_tell
-    )  # fmt: skip
+        name, threads=threads, small=small, vllm_python=vllm_python, limit=limit, results=results_in, tell=_tell
+    )
     if as_json:
         print(json.dumps(table, indent=1), file=results())
         return

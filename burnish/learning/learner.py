@@ -25,7 +25,7 @@ from burnish.learning.objective import Objective
 from burnish.learning.optimizers import clip_global_norm, make_optimizer
 from burnish.learning.packing import MicroBatch, pack
 from burnish.learning.spec import LearnerSpec, OptimizerSpec
-from burnish.learning.statistics import Statistics, projections, token_statistics
+from burnish.learning.statistics import Statistics, loss_in_head, projections, token_statistics
 from burnish.ledger import Ledger
 from burnish.losses.term import Term
 from burnish.models.flops import ModelFlops
@@ -159,14 +159,20 @@ class Learner:
         with self.model.numerics():
             if objective.token_scope or len(laid_out) == 1:
                 for batch in laid_out:
-                    statistics = self._statistics(batch, step, objective)
-                    # in flat order, which the incidence of a wider scope goes by
-                    order = torch.argsort(batch.tokens)
-                    in_order = {name: values[order] for name, values in statistics.items()}
-                    objective.loss(in_order, batch.tokens[order]).backward()
+                    self._loss(batch, step, objective).backward()
             else:
                 self._accumulate_wide(objective, laid_out, step)
         return objective.record()
+
+    def _loss(self, batch: MicroBatch, step: StepTokens, objective: Objective) -> Tensor:
+        """The loss on a micro-batch that holds every token its terms look at."""
+        if objective.token_scope and self.layout.head == "auto":
+            loss = loss_in_head(self.model, batch, step, objective.needs, lambda t, s: objective.loss(s, t))
+            if loss is not None:
+                return loss
+        statistics = self._statistics(batch, step, objective)
+        order = torch.argsort(batch.tokens)  # flat order, which the incidence of a wider scope goes by
+        return objective.loss({name: values[order] for name, values in statistics.items()}, batch.tokens[order])
 
     def _statistics(self, batch: MicroBatch, step: StepTokens, objective: Objective) -> Statistics:
         return token_statistics(self.model, batch, step, objective.needs, self.layout.head, rounded=objective.linear)
@@ -183,10 +189,17 @@ class Learner:
         names = list(whole)
         grads = torch.autograd.grad(loss, [whole[n] for n in names], allow_unused=True)
         coefficients = {n: g for n, g in zip(names, grads, strict=True) if g is not None}
+
+        def linear(tokens: Tensor, statistics: Statistics) -> Tensor:
+            return torch.stack([(coefficients[n][tokens] * statistics[n]).sum() for n in coefficients]).sum()
+
         for batch in batches:
-            statistics = self._statistics(batch, step, objective)
-            terms = [(coefficients[n][batch.tokens] * statistics[n]).sum() for n in coefficients]
-            torch.stack(terms).sum().backward()
+            loss = None
+            if self.layout.head == "auto":
+                loss = loss_in_head(self.model, batch, step, objective.needs, linear)
+            if loss is None:
+                loss = linear(batch.tokens, self._statistics(batch, step, objective))
+            loss.backward()
 
     # -- state ---------------------------------------------------------------------------------------------------
 

@@ -127,8 +127,7 @@ class _Sizes:
         """Everything kept for the backward pass, and the head's gradients on their way."""
         model = self.learner.model
         activations, layer, passing = self._activations(batch, kept)
-        logits, gradient = _logits(self.learner, len(batch.tokens), wanted)
-        logits += self.head if gradient else 0
+        logits = _logits(self.learner, len(batch.tokens), wanted, self.head)
         return UpdateMemory(
             optimizer=self.optimizer if again else 0,
             gradients=self.gradients if summed else 0,
@@ -202,19 +201,25 @@ def optimizer_held(learner: Learner) -> int:
     return sum(_size(value) for state in states for value in state.values() if isinstance(value, Tensor))
 
 
-def _logits(learner: Learner, tokens: int, wanted: Wanted) -> tuple[int, bool]:
-    """Bytes of the head's chunk of logits in the backward pass, and whether the gradient of the projection, which is
-    added up over the chunks, stands beside it."""
+def _logits(learner: Learner, tokens: int, wanted: Wanted, head: int) -> int:
+    """Bytes of the head's chunk of logits when its gradient is taken, and of the gradient of the projection beside it,
+    which is added up over the chunks; `head` is the projection's size where it learns, otherwise 0."""
     model, entropy = learner.model, "policy_entropy" in wanted.needs
-    chunk = model.head.chunk_rows
+    elements = min(tokens, model.head.chunk_rows) * model.vocab_size
+    wide, own = 8 if model.dtype == torch.float64 else 4, model.dtype.itemsize
+    if learner.layout.head == "auto" and model.head.plain and not (wanted.restricted or entropy):
+        summed = head * wide // own
+        normed = 2 * wide * elements  # the logits, and as much again while their softmax is normed
+        if wide == own:
+            return normed + summed
+        # the gradient rounded for the products, the product, and the product as it is added
+        return summed + max(normed, (wide + own) * elements + head + summed)
     if model.head.fuses(
         learner.layout.head, support=wanted.restricted, entropy=entropy, rounded=wanted.needs <= {"logprob"}
     ):
-        wide = model.dtype.itemsize if precise(model.dtype) else 4 + model.dtype.itemsize
-        return min(tokens, chunk) * model.vocab_size * wide, True
-    wide = 8 if model.dtype == torch.float64 else 4
+        return elements * (own if precise(model.dtype) else 4 + own) + head
     masks = 0.25 * (entropy + wanted.restricted) * 4 / wide
-    return int(min(tokens, chunk) * model.vocab_size * wide * (_LOGITS + masks)), tokens > chunk
+    return int(elements * wide * (_LOGITS + masks)) + (head if tokens > model.head.chunk_rows else 0)
 
 
 def _width(model: LanguageModel) -> int:

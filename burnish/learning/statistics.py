@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from burnish.learning.collect import StepTokens
 from burnish.learning.packing import MicroBatch
 from burnish.losses.term import Need
+from burnish.models.head_loss import head_loss
 from burnish.models.language_model import LanguageModel
 from burnish.models.spec import HeadPath
 
@@ -15,6 +18,9 @@ _POLICY = frozenset[Need]({"policy_logprob", "policy_entropy"})
 
 Statistics = dict[str, Tensor]
 """Statistic name -> values [m] at a micro-batch's trained tokens."""
+
+Evaluate = Callable[[Tensor, Statistics], Tensor]
+"""The part of a loss that lies on flat tokens [m], from their statistics."""
 
 
 def token_statistics(
@@ -57,6 +63,31 @@ def token_statistics(
         if entropy is not None:
             result["policy_entropy"] = entropy
     return {name: result[name] for name in needs}
+
+
+def loss_in_head(
+    model: LanguageModel, batch: MicroBatch, step: StepTokens, needs: frozenset[Need], evaluate: Evaluate
+) -> Tensor | None:
+    """The loss of a micro-batch by `head_loss`, for terms of token scope; None where it cannot be had so.
+
+    `evaluate` is given the flat tokens [m] of a chunk and their statistics. It cannot be had where the head does more
+    than project, where a token's softmax is over a kept support, where entropies are asked for, or where the model's
+    own distribution and another one are.
+    """
+    plain = _plain_serves(batch, step)
+    one = needs == {"logprob"} or (needs <= {"policy_logprob", "logprob"} and (plain or needs == {"policy_logprob"}))
+    if not one or not model.head.plain or (not plain and batch.support(step) is not None):
+        return None
+    scale: Tensor | float = model.head.scale
+    if not plain and needs == {"policy_logprob"}:
+        temperature = torch.from_numpy(step.temperature[batch.tokens.cpu().numpy()]).to(batch.tokens.device)
+        scale = scale / temperature
+
+    def part(start: int, stop: int, logprob: Tensor) -> Tensor:
+        return evaluate(batch.tokens[start:stop], dict.fromkeys(needs, logprob))
+
+    hidden, rows = batch.hidden(model), model.head.chunk_rows
+    return head_loss(model.head.projection, hidden, batch.targets, scale, rows, part)  # type: ignore[arg-type]
 
 
 def projections(batch: MicroBatch, step: StepTokens, needs: frozenset[Need]) -> int:

@@ -78,6 +78,11 @@ class Head:
         return next(self.projection.parameters()).device
 
     @property
+    def plain(self) -> bool:
+        """Whether the logits are a number times hidden @ weight.T, and nothing else."""
+        return type(self.projection) is nn.Linear and self.projection.bias is None and not self.softcap
+
+    @property
     def chunk_rows(self) -> int:
         """Positions that are projected at a time."""
         return max(1, chunk_elements(self._device) // max(1, _rows_of(self.projection)))

@@ -30,7 +30,8 @@ class ExpressionReward(Keyed):
             raise InputError(
                 f"{named(row, columns)}: the expression reward needs a whole number in column {self.spec.column!r} and "
                 f"1 to {MOST_NUMBERS} whole numbers from 0 on in column {self.spec.numbers!r}, of at most "
-                f"{LONGEST_NUMBER} digits, not {str(target)[:40]!r} and {str(numbers)[:40]!r}; mend the row, or name other columns"
+                f"{LONGEST_NUMBER} digits, not {str(target)[:40]!r} and {str(numbers)[:40]!r}; mend the row, or name "
+                "other columns"
             )
         return numbers, target
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from burnish.errors import InputError
+from burnish.errors import InputError, RunError
 from burnish.studies.bench import jobs
 from burnish.studies.bench.children import Child, started
 from burnish.studies.bench.floor import seconds as floor_seconds
@@ -123,13 +123,15 @@ def _measured(benches: Sequence[Benchmark], plan: Plan) -> dict[str, BenchResult
         sides = [jobs.ours(folder, plan.work, facts, plan.threads), *sides]
         floor = [jobs.products(folder, plan.work, facts, plan.threads)]
         with started([*floor, *sides], folder) as children:
-            rounds, rates = _rounds(children, plan)
+            rounds, rates = _rounds(children, plan, facts)
             counted = children["floor"].about
     lowest = floor_seconds(counted["phases"], rates)
     return {b.name: _result(b, plan, facts, rounds, lowest, counted["parameter_bytes"], about) for b in benches}
 
 
-def _rounds(children: Mapping[str, Child], plan: Plan) -> tuple[list[dict[str, Figures]], list[list[float]]]:
+def _rounds(
+    children: Mapping[str, Child], plan: Plan, facts: Mapping[str, Any]
+) -> tuple[list[dict[str, Figures]], list[list[float]]]:
     """Each round's figures of every side, and the rates of matrix products measured in each."""
     names = [name for name in children if name != "floor"]
     for _ in range(plan.warm_up):
@@ -141,6 +143,7 @@ def _rounds(children: Mapping[str, Child], plan: Plan) -> tuple[list[dict[str, F
         found = {}
         for name in names if number % 2 == 0 else reversed(names):  # what drifts shall not fall on one side alone
             found[name] = children[name].go()
+            check_work(name, plan.work, facts, found[name])
             plan.tell(f"round {number + 1} of {plan.runs}: {name} {found[name]['seconds']:.2f} s")
         rounds.append(found)
     return rounds, rates
@@ -178,6 +181,18 @@ def _value(bench: Benchmark, work: Work, facts: Mapping[str, Any], figures: Figu
     if bench.measure == "seconds":
         return figures["seconds"]
     return amount(work, facts) / figures["seconds"]
+
+
+def check_work(name: str, work: Work, facts: Mapping[str, Any], figures: Figures) -> None:
+    """Raise RunError where a side has not done the work that it was asked for: a ratio would mean nothing."""
+    asked: dict[str, int] = {"tokens": amount(work, facts)} if work.kind in ("engine", "learner") else {}
+    if work.kind == "grpo":
+        asked["length"] = work.new_tokens
+    if work.kind == "sft":
+        asked["trained_tokens"] = amount(work, facts)
+    for figure, count in asked.items():
+        if figures.get(figure) != count:
+            raise RunError(f"{name} did other work than was asked for: {figure} is {figures.get(figure)}, not {count}")
 
 
 def amount(work: Work, facts: Mapping[str, Any]) -> int:

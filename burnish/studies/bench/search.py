@@ -27,6 +27,7 @@ def bench_search(
     name: str,
     *,
     threads: int | None = None,
+    small: bool = False,
     vllm_python: str | None = None,
     limit: float = 400.0,
     results: str | Path = FOLDER,
@@ -34,8 +35,9 @@ def bench_search(
 ) -> dict[str, Any]:
     """Search the settings of a benchmark's peers, one after the other, and write results/search-NAME.json.
 
-    After `limit` seconds no further trial begins, and the table says which were not tried. Returns the table. Raises
-    InputError for a benchmark without anything to search.
+    After `limit` seconds no further trial begins, and the table says which were not tried. `small` searches on the
+    small version, which says little of the whole. Returns the table. Raises InputError for a benchmark without anything
+    to search, RunError where no settings worked.
     """
     one = benchmark(name)
     peers = [peer for peer in one.peers if (name, peer) in AXES]
@@ -44,7 +46,7 @@ def bench_search(
             f"; it takes those of {one.settings_of}" if one.settings_of else ""
         ))  # fmt: skip
     python = jobs.vllm_python(vllm_python)
-    work, results = one.searched or one.work, Path(results)
+    work, results = one.small if small else one.searched or one.work, Path(results)
     table: dict[str, Any] = {
         "name": name, "work": str(work), "best": {}, "rows": [], "machine": machine(), "versions": versions(python),
     }  # fmt: skip

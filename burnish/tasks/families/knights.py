@@ -54,9 +54,9 @@ def question(item: Knights, *, short: bool = False) -> str:
     return (
         f"{everybody} are each a knight, whose words are always true, or a knave, whose words are always false. {words}"
         f"\n\nFind out who is what by cases, {names[0]} first and knight before knave. When a case cannot be, write it "
-        f'on a line with the first person whose words cannot fit it, such as "{some}: {names[0]}", and go on to the next. '
-        "When nobody's words speak against a case, go on to the next person within it without writing anything. End "
-        f'with the case that fits everybody, such as "{whole}: fits". Write nothing else.'
+        f'on a line with the first person whose words cannot fit it, such as "{some}: {names[0]}", and go on to the '
+        "next. When nobody's words speak against a case, go on to the next person within it without writing anything. "
+        f'End with the case that fits everybody, such as "{whole}: fits". Write nothing else.'
     )
 
 
@@ -84,8 +84,10 @@ def knights_tasks(
         people = level + 1
         puzzle = draw_puzzle(random, people)
         names = tuple(NAMES[int(place)] for place in random.permutation(len(NAMES))[:people])
-        item = puzzle and Knights(puzzle, names)
-        return item and Item(core(item.puzzle), question(item, short=True), item)
+        if puzzle is None:
+            return None
+        item = Knights(puzzle, names)
+        return Item(core(puzzle), question(item, short=True), item)
 
     def written(item: Knights) -> tuple[str, str, dict[str, Any]]:
         right = claims(item, short=short)
