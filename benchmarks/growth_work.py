@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import MistralConfig, MistralForCausalLM
 
 from burnish.learning.learner import Learner
 from burnish.learning.spec import LearnerSpec, OptimizerSpec
@@ -44,24 +44,22 @@ class Axis:
         return f"{self.job}-{self.name}".replace(" ", "-")
 
 
-def tiny(vocabulary: int = 512, layers: int = 2) -> LanguageModel:
-    """A random Llama with untied embeddings, in float32."""
-    config = LlamaConfig(
+def tiny(vocabulary: int = 512, layers: int = 2, window: int | None = None) -> LanguageModel:
+    """A random network of Llama's kind with untied embeddings, in float32; with a sliding window it is Mistral's."""
+    config = MistralConfig(
         vocab_size=vocabulary, hidden_size=64, intermediate_size=128, num_hidden_layers=layers, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=1 << 15, tie_word_embeddings=False,
+        num_key_value_heads=2, max_position_embeddings=1 << 15, tie_word_embeddings=False, sliding_window=window,
     )  # fmt: skip
     torch.manual_seed(0)
-    return LanguageModel(LlamaForCausalLM(config).eval())
+    return LanguageModel(MistralForCausalLM(config).eval())
 
 
 # ---------------------------------------------------------------- a learner's update
 
 
-def update(
-    *, samples: int = 8, prompt: int = 32, answer: int = 16, branches: int = 0, vocabulary: int = 512, layers: int = 2
-) -> Work:
+def update(*, samples: int = 8, prompt: int = 32, answer: int = 16, branches: int = 0, **model_keys: int) -> Work:
     """One optimizer step of policy gradient on a group, in one micro-batch."""
-    model, ledger = tiny(vocabulary, layers), Ledger()
+    model, ledger = tiny(**model_keys), Ledger()
     layout = LearnerSpec(micro_batch_tokens=1 << 30)
     learner = Learner(model, OptimizerSpec(lr=1e-6), layout, ledger=ledger)
     terms = [build(PolicyGradientSpec())]
@@ -108,11 +106,10 @@ def sample(
     answer: int = 16,
     branches: int = 0,
     turns: int = 0,
-    vocabulary: int = 512,
-    layers: int = 2,
+    **model_keys: int,
 ) -> Work:
     """Samples of one prompt; `branches` more from the end of one of them; or an exchange of so many turns."""
-    model = tiny(vocabulary, layers)
+    model = tiny(**model_keys)
     ids = np.random.default_rng(0).integers(0, 500, prompt).tolist()
     params = SamplingParams(answer)
 
@@ -137,17 +134,19 @@ def _doubling(first: int, last: int) -> tuple[int, ...]:
 
 AXES = (
     Axis("update", "group size", _doubling(32, 1024), lambda n: update(samples=n)),
-    Axis("update", "prompt length", _doubling(256, 8192), lambda n: update(prompt=n, samples=4), attention=True),
+    Axis("update", "prompt length", _doubling(128, 4096), lambda n: update(prompt=n, samples=4), attention=True),
     Axis("update", "answer length", _doubling(128, 4096), lambda n: update(answer=n, samples=2), attention=True),
+    Axis("update", "windowed prompt", _doubling(256, 8192), lambda n: update(prompt=n, samples=4, window=64)),
     Axis("update", "branches", _doubling(16, 512), lambda n: update(branches=n)),
-    Axis("update", "vocabulary", _doubling(4096, 131_072), lambda n: update(vocabulary=n)),
-    Axis("update", "layers", _doubling(2, 64), lambda n: update(layers=n)),
+    Axis("update", "vocabulary", _doubling(2048, 65_536), lambda n: update(vocabulary=n)),
+    Axis("update", "layers", _doubling(1, 32), lambda n: update(layers=n)),
     Axis("sampling", "group size", _doubling(16, 512), lambda n: sample(samples=n)),
     Axis("sampling", "prompt length", _doubling(256, 8192), lambda n: sample(prompt=n, answer=4), attention=True),
-    Axis("sampling", "answer length", _doubling(32, 1024), lambda n: sample(answer=n, samples=4), attention=True),
+    Axis("sampling", "answer length", _doubling(16, 512), lambda n: sample(answer=n, samples=4), attention=True),
+    Axis("sampling", "windowed prompt", _doubling(256, 8192), lambda n: sample(prompt=n, answer=4, window=64)),
     Axis("sampling", "branches", _doubling(16, 512), lambda n: sample(branches=n)),
-    Axis("sampling", "turns", _doubling(4, 128), lambda n: sample(turns=n, answer=8), attention=True),
-    Axis("sampling", "vocabulary", _doubling(4096, 131_072), lambda n: sample(vocabulary=n, answer=8)),
-    Axis("sampling", "layers", _doubling(2, 64), lambda n: sample(layers=n, answer=8)),
+    Axis("sampling", "turns", _doubling(2, 64), lambda n: sample(turns=n, answer=8), attention=True),
+    Axis("sampling", "vocabulary", _doubling(2048, 65_536), lambda n: sample(vocabulary=n, answer=8)),
+    Axis("sampling", "layers", _doubling(1, 32), lambda n: sample(layers=n, answer=8)),
 )
 """Everything that is measured. Sizes double, and only the upper half of them is fitted."""

@@ -22,9 +22,13 @@ PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGEL
 """Documents outside docs/ that are pages, and where."""
 NOTEBOOKS = {"docs/notebook.ipynb": "notebook.md"}
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".sh": "bash", ".toml": "toml", ".svg": "xml"}
-LINK = re.compile(r"(!?\[)([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
-CODE = re.compile(r"^( *)(`{3,}|~{3,}).*?^\1\2`*\s*$|^(?: {4,}|\t)[^\n]*$|``[^\n]+?``|`[^`\n]*`", re.M | re.S)
-"""What is no place for links: fenced blocks, indented blocks, code in a line."""
+FOUND = re.compile(
+    r"^( *)(`{3,}|~{3,}).*?^\1\2`*\s*$|^(?: {4,}|\t)[^\n]*$"
+    r"|(?P<bracket>!?\[)(?P<says>[^\]]*)\]\((?P<link>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)"
+    r"|``[^\n]+?``|`[^`\n]*`",
+    re.M | re.S,
+)
+"""Links; and before them, so that they are passed over, fenced and indented blocks, and after them code in a line."""
 LONGEST = 200_000
 """Characters of a file that a page shows."""
 
@@ -60,18 +64,16 @@ def relinked(text: str, page: str) -> tuple[str, set[str]]:
     homes, needed = {**PAGES, **NOTEBOOKS}, set()
 
     def link(match: re.Match[str]) -> str:
-        bracket, says, link, anchor = match.groups()
-        where, file = target(page, link, homes)
+        if not match["link"]:
+            return match[0]
+        where, file = target(page, match["link"], homes)
         needed.update([file] if file else [])
+        says = match["says"]
         if not file and re.fullmatch(r"[\w./-]+\.(md|ipynb)", says):  # a reader of the site knows pages by their titles
-            says = title(posixpath.normpath(posixpath.join(posixpath.dirname(page), link))) or says
-        return f"{bracket}{says}]({where}{anchor or ''})"
+            says = title(posixpath.normpath(posixpath.join(posixpath.dirname(page), match["link"]))) or says
+        return f"{match['bracket']}{says}]({where}{match['anchor'] or ''})"
 
-    pieces, start = [], 0
-    for code in CODE.finditer(text):
-        pieces += [LINK.sub(link, text[start : code.start()]), code[0]]
-        start = code.end()
-    return "".join([*pieces, LINK.sub(link, text[start:])]), needed
+    return FOUND.sub(link, text), needed
 
 
 def title(path: str) -> str | None:

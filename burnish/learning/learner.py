@@ -28,6 +28,7 @@ from burnish.learning.spec import LearnerSpec, OptimizerSpec
 from burnish.learning.statistics import Statistics, loss_in_head, projections, token_statistics
 from burnish.ledger import Ledger
 from burnish.losses.term import Term
+from burnish.models.allocator import keep_freed_memory
 from burnish.models.flops import ModelFlops
 from burnish.models.language_model import LanguageModel
 from burnish.randomness import counter_generator, stable_hash
@@ -65,6 +66,7 @@ class Learner:
             raise InputError(f"model {model.name!r} has no parameter that requires a gradient: nothing to train")
         self.optimizer = make_optimizer(self.optimizer_spec, self.masters.parameters.values(), self._rate())
         self._flops = ModelFlops.of(model)
+        keep_freed_memory()
         if self.layout.gradient_checkpointing:
             _checkpoint_layers(model)
 

@@ -209,11 +209,10 @@ def _logits(learner: Learner, tokens: int, wanted: Wanted, head: int) -> int:
     wide, own = 8 if model.dtype == torch.float64 else 4, model.dtype.itemsize
     if learner.layout.head == "auto" and model.head.plain and not (wanted.restricted or entropy):
         summed = head * wide // own
-        normed = 2 * wide * elements  # the logits, and as much again while their softmax is normed
         if wide == own:
-            return normed + summed
-        # the gradient rounded for the products, the product, and the product as it is added
-        return summed + max(normed, (wide + own) * elements + head + summed)
+            return wide * elements + summed
+        # the logits as they come from the product; later the gradient rounded for the products, and what is added
+        return wide * elements + summed + own * elements + head + summed
     if model.head.fuses(
         learner.layout.head, support=wanted.restricted, entropy=entropy, rounded=wanted.needs <= {"logprob"}
     ):

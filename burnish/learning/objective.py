@@ -23,6 +23,8 @@ class _Folded:
     """The term's name, numbered when an earlier term has the same."""
     mine: Tensor
     """Which of the step's tokens belong to the term, bool [M]."""
+    count: int
+    """How many do."""
     weights: Tensor
     """coefficient x folded weight, [M]; 0 off the term's tokens."""
     incidence: Incidence
@@ -42,7 +44,8 @@ class Objective:
         self._folded: list[_Folded] = []
         for term in terms:
             self._folded.append(self._fold(term, device))
-        self._sums: dict[str, float] = {}
+        self._sums: dict[str, Tensor] = {}
+        """By name, float64 scalars where the statistics are: a GPU is waited for when the step is over."""
 
     def _fold(self, term: Term, device: torch.device) -> _Folded:
         stream = self.step.signals[term.stream]
@@ -54,8 +57,9 @@ class Objective:
         same = sum(part.term.name == term.name for part in self._folded)
         name = term.name if not same else f"{term.name}_{same + 1}"
         return _Folded(
-            term, name, torch.from_numpy(mine).to(device), torch.from_numpy(weights).to(device), self.step.incidence
-        )
+            term, name, torch.from_numpy(mine).to(device), int(mine.sum()), torch.from_numpy(weights).to(device),
+            self.step.incidence,
+        )  # fmt: skip
 
     def loss(self, statistics: dict[str, Tensor], tokens: Tensor) -> Tensor:
         """The part of the loss that lies on the flat tokens [m], given their statistics [m]. Parts add up.
@@ -64,20 +68,23 @@ class Objective:
         """
         total = next(iter(statistics.values())).new_zeros(())
         for part in self._folded:
-            here = part.mine[tokens]
-            chosen = tokens[here]
+            mine = {n: statistics[n] for n in part.term.needs}
+            chosen = tokens
+            if part.count < len(self.step):  # choosing among them is waited for on a GPU
+                here = part.mine[tokens]
+                chosen, mine = tokens[here], {n: values[here] for n, values in mine.items()}
             if not len(chosen):
                 continue
             dtype = total.dtype
             view = TokenView(
-                {n: statistics[n][here] for n in part.term.needs},
+                mine,
                 {n: self._signals[n][chosen].to(dtype) for n in (part.term.stream, *part.term.reads)},
                 self._incidence(part, chosen),
             )
             result = part.term.function(view)
             value = (part.weights[chosen].to(dtype) * result.values).sum()
             total = total + value
-            self._add(part, float(value.detach()), result.diagnostics)
+            self._add(part, value.detach().double(), result.diagnostics)
         return total
 
     def _incidence(self, part: _Folded, chosen: Tensor) -> Incidence:
@@ -87,15 +94,16 @@ class Objective:
         keep[chosen.cpu().numpy()] = True
         return part.incidence.select(keep)
 
-    def _add(self, part: _Folded, value: float, diagnostics: dict[str, Tensor]) -> None:
-        name = f"loss/{part.name}"
-        self._sums[name] = self._sums.get(name, 0.0) + value
-        count = int(part.mine.sum())
+    def _add(self, part: _Folded, value: Tensor, diagnostics: dict[str, Tensor]) -> None:
+        sums = {f"loss/{part.name}": value}
         for key, values in diagnostics.items():
             key = key if part.name == part.term.name else f"{part.name}/{key}"
-            self._sums[key] = self._sums.get(key, 0.0) + float(values.double().sum()) / count
+            sums[key] = values.detach().double().sum() / part.count
+        for key, summand in sums.items():
+            self._sums[key] = self._sums[key] + summand if key in self._sums else summand
 
     def record(self) -> dict[str, float]:
         """Loss, each term's share of it, token means of the diagnostics, trained tokens: after every part was seen."""
-        losses = {k: v for k, v in self._sums.items() if k.startswith("loss/")}
-        return {"loss": sum(losses.values()), **self._sums, "trained_tokens": float(len(self.step))}
+        sums = dict(zip(self._sums, torch.stack(list(self._sums.values())).tolist(), strict=True)) if self._sums else {}
+        losses = [value for name, value in sums.items() if name.startswith("loss/")]
+        return {"loss": sum(losses), **sums, "trained_tokens": float(len(self.step))}

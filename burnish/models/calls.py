@@ -19,6 +19,8 @@ from torch import Tensor
 
 _CALL_COST = 1_000_000
 """What one call costs beside its arithmetic, in multiply-adds of one product of a forward pass (measured order)."""
+_ROWS = 256
+"""Queries of a block, where a mask of all of them would grow with the square of the tokens."""
 _TILED_MASK_LIMIT = 1 << 22
 """Above this many mask elements the query heads of a group take turns instead of stacking under a tiled mask."""
 
@@ -247,15 +249,54 @@ class Attention:
         else:
             padded, kept, own_k, own_v = None, None, k[-1], v[-1]
         q = q.unflatten(2, (count, longest)).permute(2, 0, 1, 3, 4)
+        reach = None if window is None or call.deepest < window else window
+        before = call.before if reach is None else min(call.before, reach - 1)
         keys, values = (
-            _after(before[:-1], own.unflatten(1, (count, longest)).transpose(0, 1))
-            for before, own in ((k, own_k), (v, own_v))
+            _after(_last(ancestors[:-1], before), own.unflatten(1, (count, longest)).transpose(0, 1))
+            for ancestors, own in ((k, own_k), (v, own_v))
         )
-        fits = window is None or call.deepest < window
-        mask = None if not call.before and fits and softcap is None else self._mask(index, call, window, q)
-        out = _attention(q, keys, values, mask, scaling, softcap)
+        if reach is None and not before and softcap is None:
+            out = _attention(q, keys, values, None, scaling, softcap)
+        elif reach is None and longest <= _ROWS:
+            out = _attention(q, keys, values, self._mask(index, call, None, q), scaling, softcap)
+        else:
+            out = self._in_blocks(before, q, keys, values, scaling, reach, softcap)
         out = out.permute(1, 2, 0, 3, 4).flatten(2, 3)
         return out if kept is None else out.index_select(2, kept)
+
+    def _in_blocks(
+        self, before: int, q: Tensor, k: Tensor, v: Tensor, scaling: float, window: int | None, softcap: float | None
+    ) -> Tensor:
+        """q [B, kv_heads, repeats, T, D] after `before` of its keys, a block of queries at a time, each with the keys
+        in its reach. The blocks' masks are views of one: memory is linear in T, and with a window time is, too."""
+        rows, total = min(_ROWS, window or _ROWS), q.shape[3]
+        width = before + total if window is None else rows + window - 1
+        mask = self._band(rows, width, window, q)
+        # whole blocks, which a backward pass of slices would fill up to the length of all keys each
+        cuts = [before, *(min(rows, total - start) for start in range(0, total, rows))]
+        blocks = None if window is None else [x.split(cuts, dim=2) for x in (k, v)]
+        parts = []
+        for place, (start, queries) in enumerate(zip(range(0, total, rows), q.split(rows, dim=3), strict=True)):
+            last = before + min(start + rows, total)
+            count = last if window is None else min(last, last - before - start + window - 1)
+            if blocks is None:
+                near, theirs = k[:, :, :last], v[:, :, :last]
+            else:
+                near, theirs = (torch.cat(_last(list(x[: place + 2]), count), dim=2) for x in blocks)
+            seen = mask[rows - (last - before - start) :, width - count :]
+            parts.append(_attention(queries, near, theirs, seen, scaling, softcap))
+        return torch.cat(parts, dim=3)
+
+    def _band(self, rows: int, width: int, window: int | None, q: Tensor) -> Tensor:
+        """0 where one of the last `rows` of `width` positions sees another and -inf where not, [rows, width]."""
+        key = ("band", rows, width, window, q.dtype)
+        if key not in self._masks:
+            places = torch.arange(width, device=self.positions.device)
+            distance = places[width - rows :, None] - places
+            hidden = distance < 0 if window is None else (distance < 0) | (distance >= window)
+            mask = torch.zeros(hidden.shape, dtype=q.dtype, device=hidden.device)
+            self._masks[key] = mask.masked_fill_(hidden, -torch.inf)
+        return self._masks[key]
 
     def _padding(self, index: int, call: Branches) -> tuple[Tensor, Tensor]:
         """Which token stands at each place of the padded slots, and the places that hold one."""
@@ -294,6 +335,16 @@ class Attention:
                 mask = mask.repeat(repeats, 1)
             self._masks[key] = mask
         return self._masks[key]
+
+
+def _last(parts: list[Tensor], count: int) -> list[Tensor]:
+    """The last `count` positions of keys or values [..., ., D] in a row."""
+    kept: list[Tensor] = []
+    for part in reversed(parts):
+        if count > 0:
+            kept.insert(0, part[..., max(0, part.shape[-2] - count) :, :])
+            count -= part.shape[-2]
+    return kept
 
 
 def _after(before: list[Tensor], own: Tensor) -> Tensor:

@@ -41,14 +41,16 @@ class _HeadLoss(torch.autograd.Function):
         hidden_grad = torch.empty_like(hidden) if to_hidden else None
         weight_grad = torch.zeros_like(weight, dtype=wide) if to_weight else None
         total = torch.zeros((), dtype=wide, device=hidden.device)
+        chunk = hidden.new_empty(min(rows, len(hidden)), len(weight), dtype=wide)
         for start in range(0, len(hidden), rows):
             stop = min(len(hidden), start + rows)
             part, ids = hidden[start:stop], targets[start:stop, None]
             factor = scale[start:stop, None].to(wide) if isinstance(scale, Tensor) else scale
-            logits = (part @ weight.T).to(wide)
-            logits.mul_(factor)
-            norm = torch.logsumexp(logits, dim=-1, keepdim=True)
-            logprob = (logits.gather(-1, ids) - norm)[:, 0].requires_grad_()
+            logits = _product(part, weight.T, chunk[: stop - start]).mul_(factor)
+            peak = logits.amax(dim=-1, keepdim=True)
+            chosen = logits.gather(-1, ids) - peak
+            mass = logits.sub_(peak).exp_().sum(dim=-1, keepdim=True)  # from here on, softmax times its mass
+            logprob = (chosen - mass.log())[:, 0].requires_grad_()
             with torch.enable_grad():
                 value = evaluate(start, stop, logprob)
             total += value.detach()
@@ -59,7 +61,7 @@ class _HeadLoss(torch.autograd.Function):
             [slope] = torch.autograd.grad(value, logprob)
             # d logprob / d logits = scale * (one at the target - softmax)
             slope = slope[:, None] * factor
-            gradient = logits.sub_(norm).exp_().mul_(-slope).scatter_add_(-1, ids, slope).to(weight.dtype)
+            gradient = logits.mul_(-slope / mass).scatter_add_(-1, ids, slope).to(weight.dtype)
             if hidden_grad is not None:
                 torch.mm(gradient, weight, out=hidden_grad[start:stop])
             if weight_grad is not None:
@@ -78,6 +80,11 @@ class _HeadLoss(torch.autograd.Function):
             if gradient is not None:
                 gradient.mul_(slopes[0].to(gradient.dtype))
         return to_hidden, None if to_weight is None else to_weight.to(ctx.dtype), None, None, None, None
+
+
+def _product(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
+    """left @ right in their own type, as `out` has it."""
+    return torch.mm(left, right, out=out) if out.dtype == left.dtype else out.copy_(left @ right)
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:

@@ -19,22 +19,35 @@ def dense_attention(
     """Causal attention of the last T of S positions: query [heads, T, D], key and value [kv_heads, S, D] -> query's
     shape. The query at place i of S sees keys at places j with i - window < j <= i."""
     heads, count, total = query.shape[0], query.shape[1], key.shape[1]
-    distance = None
-    if count > 1 or (window is not None and total > window):
-        places = torch.arange(total, device=query.device)
-        distance = places[total - count :, None] - places
+    if window is not None and count > window:  # in blocks, each of which reads the keys in its reach alone
+        before, blocks = total - count, []
+        for start in range(0, count, window):
+            stop = min(start + window, count)
+            near = slice(max(0, before + start - window + 1), before + stop)
+            reach = {"scaling": scaling, "window": window, "softcap": softcap}
+            blocks.append(dense_attention(query[:, start:stop], key[:, near], value[:, near], **reach))
+        return torch.cat(blocks, dim=1)
+    plain = count == total and (window is None or total <= window)
     if softcap is None:
-        plain = count == total and (window is None or total <= window)
-        seen = None if plain or distance is None else _seen(distance, window)
         return F.scaled_dot_product_attention(
-            query[None], key[None], value[None], attn_mask=seen, is_causal=plain and count > 1, scale=scaling,
-            enable_gqa=heads != key.shape[0],
+            query[None], key[None], value[None], attn_mask=None if plain else _shown(query, key, window),
+            is_causal=plain and count > 1, scale=scaling, enable_gqa=heads != key.shape[0],
         )[0]  # fmt: skip
     grouped = query.reshape(key.shape[0], -1, *query.shape[1:])
     scores = softcap * torch.tanh(grouped @ key[:, None].transpose(-1, -2) * scaling / softcap)
-    if distance is not None:
-        scores = scores.masked_fill(~_seen(distance, window), -torch.inf)
+    seen = _shown(query, key, window)
+    if seen is not None:
+        scores = scores.masked_fill(~seen, -torch.inf)
     return (_softmax(scores) @ value[:, None]).reshape(heads, count, -1)
+
+
+def _shown(query: Tensor, key: Tensor, window: int | None) -> Tensor | None:
+    """Which of S keys each of the last T positions sees [T, S]; None: every one sees all."""
+    count, total = query.shape[1], key.shape[1]
+    if count == 1 and (window is None or total <= window):
+        return None
+    places = torch.arange(total, device=query.device)
+    return _seen(places[total - count :, None] - places, window)
 
 
 def _seen(distance: Tensor, window: int | None) -> Tensor:

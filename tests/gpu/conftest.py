@@ -21,6 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def device(pytestconfig: pytest.Config) -> Iterator[torch.device]:
     """The device to check. Where it is not there every test fails: nothing would have been checked."""
     found = resolve_device(pytestconfig.getoption("--device"))
+    torch._dynamo.config.recompile_limit = 64  # all types, caps and sizes pass through one function here
     if on_gpu(found):
         assert not torch.backends.cuda.matmul.allow_tf32, "TF32 products would not agree with the CPU's"
     yield found

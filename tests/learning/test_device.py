@@ -75,6 +75,18 @@ def waits_of_an_update(layers: int, micro_batch: int) -> int:
         return len(waits)
 
 
+def test_an_update_waits_no_oftener_for_more_chunks_of_the_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every trained token belongs to the term: otherwise choosing them is waited for, once in a chunk."""
+    terms = terms_for("sequence_mean", wide=False)[:1]
+    waits = []
+    for rows in (1000, 5):
+        monkeypatch.setattr("burnish.models.head.chunk_elements", lambda device, rows=rows: rows * 97)
+        with model_on(True, "llama") as (model, seen):
+            Learner(model).update(annotated()[:5], terms)
+            waits.append(len(seen))
+    assert waits[0] == waits[1]
+
+
 def test_an_update_waits_no_oftener_for_more_layers() -> None:
     """Each wait leaves a GPU without work for a moment: a few in a micro-batch, none in a layer or for a parameter."""
     assert waits_of_an_update(2, 10_000) == waits_of_an_update(6, 10_000) <= 40

@@ -105,7 +105,7 @@ def test_lengths_trees_windows_and_caps_are_no_reason_to_compile_again(softcap: 
     """A kernel takes long to compile, and torch stops compiling after eight: traced once, whatever is asked of it."""
     counter = CompileCounterWithBackend("eager")
     torch._dynamo.reset()
-    run = torch.compile(flex_attention, dynamic=True, backend=counter)
+    run = torch.compile(flex_attention, dynamic=True, fullgraph=True, backend=counter)
     for seed, slots in enumerate((6, 9, 17)):
         for window in (None, 30):
             forest = random_forest(seed, slots, 200)

@@ -29,6 +29,7 @@ def test_the_committed_results_are_results_and_name_no_place_of_a_machine() -> N
 def test_every_figure_of_a_result_reaches_the_tables(tmp_path: Path) -> None:
     floor = {"seconds": 2.0, "phases": {"learn": {"flops": 3e11, "flops_per_second": 1.5e11, "seconds": 2.0}}}
     made_up("grpo-short", [{"ours": 4.0, "trl": 1.25}], floor=floor, seconds=3.0).save(tmp_path / "grpo-short.json")
+    made_up("memory", [{"ours": 8e8, "trl": 1e9}]).save(tmp_path / "memory.json")
     made_up("engine-group", [{"ours": 4.0, "generate": 1.0}], absent={"vllm": "no such"}).save(
         tmp_path / "engine-group.json"
     )
@@ -41,6 +42,8 @@ def test_every_figure_of_a_result_reaches_the_tables(tmp_path: Path) -> None:
     (tmp_path / "profile-learner.json").write_text(json.dumps({"shares": {"matrix products": 0.75}}))
     found = tables(tmp_path)
     assert "| grpo-short | ratio at least 3 | 3.2 | met |" in found["targets"]
+    assert "| grpo-short | floor_ratio at most 1.6 | 1.5 | met |" in found["targets"]
+    assert "| memory | ratio at least 2 | 1.25 | **missed** |" in found["targets"]
     assert "| engine-group | peers.vllm.ratio at least 1.3 | not measured |" in found["targets"]
     assert "| trl | 1.25 (1.25 to 1.25) | 3.20 | 1.00; 1.00 |" in found["figures"]
     assert "vllm | not measured: no such" in found["figures"]

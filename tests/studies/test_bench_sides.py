@@ -34,10 +34,10 @@ def grpo_rounds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         jobs.peer("trl", folder, TINY, facts, settings, None),
     ]
     with started(sides, folder) as children:
-        rounds = [{name: child.go() for name, child in children.items()} for _ in range(2)]
-        about = children["floor"].about
+        about, rates = children["floor"].about, children["floor"].go()["rates"]
+        rounds = [{name: children[name].go() for name in ("ours", "trl")} for _ in range(2)]
     records = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text().splitlines()]
-    return {"folder": folder, "facts": facts, "rounds": rounds, "about": about, "records": records}
+    return {"folder": folder, "facts": facts, "rounds": rounds, "about": about, "rates": rates, "records": records}
 
 
 def test_both_sides_sample_answers_of_exactly_the_length_that_was_asked_for(grpo_rounds: dict[str, Any]) -> None:
@@ -52,13 +52,13 @@ def test_the_floor_counts_the_operations_that_the_run_counted(grpo_rounds: dict[
     """The ledger of a real step has the same operations as the floor's phases, to the last one."""
     counted = {phase["name"]: phase["flops"] for phase in grpo_rounds["about"]["phases"]}
     assert [r["ledger/policy/flops"] for r in grpo_rounds["records"][:2]] == [sum(counted.values())] * 2
-    assert len(grpo_rounds["rounds"][0]["floor"]["rates"]) == len(counted) == 3
+    assert len(grpo_rounds["rates"]) == len(counted) == 3 and all(rate > 1e6 for rate in grpo_rounds["rates"])
 
 
 def test_the_material_has_exactly_the_tokens_that_the_work_says(grpo_rounds: dict[str, Any], tmp_path: Path) -> None:
     tokenizer = load_tokenizer(grpo_rounds["facts"]["model"])
     rows = [json.loads(line) for line in (grpo_rounds["folder"] / material.PROMPTS).read_text().splitlines()]
-    ids = [list(tokenizer(row["prompt"])["input_ids"]) for row in rows]  # pyright: ignore[reportArgumentType]
+    ids = [list(tokenizer(row["prompt"])["input_ids"]) for row in rows]
     assert ids == grpo_rounds["facts"]["prompts"] and {len(prompt) for prompt in ids} == {9} and len(ids) == 2
     config = json.loads((Path(grpo_rounds["facts"]["model"]) / "config.json").read_text())
     assert tokenizer.eos_token_id == config["vocab_size"]  # which no model can sample
@@ -134,6 +134,14 @@ def test_other_work_than_was_asked_for_is_refused() -> None:
     ):
         with pytest.raises(burnish.RunError, match=f"trl did other work than was asked for: {why}"):
             check_work("trl", work, facts, figures)
+
+
+def test_a_peer_that_is_not_installed_is_named_with_what_brings_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(jobs, "find_spec", lambda name: None)
+    with pytest.raises(burnish.InputError, match=r"burnish\[bench\]"):
+        jobs.peer("trl", tmp_path, TINY, {}, DEFAULTS["trl"], None)
 
 
 @pytest.mark.parametrize(

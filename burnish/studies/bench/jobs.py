@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,8 @@ def peer(name: str, folder: Path, work: Work, facts: Mapping[str, Any], settings
     """A peer's side. `python` is an interpreter that has the peer, where it is not this one."""
     job: dict[str, Any] = {"kind": work.kind, "settings": settings, "out": str(folder / f"out-{name}")}
     if name == "trl":
+        if find_spec("trl") is None:
+            raise InputError("the peer is not installed: pip install 'burnish[bench]' brings TRL")
         job |= {"model": facts["model"], "lr": _LR, "steps": _STEPS, "sequences": work.rows, "samples": work.samples}
         job |= {"new_tokens": work.new_tokens, "rewards": str(folder / material.REWARDS)}
         job["data"] = str(folder / (material.ROWS if work.kind == "sft" else material.PROMPTS))

@@ -117,7 +117,7 @@ def _measured(benches: Sequence[Benchmark], plan: Plan) -> dict[str, BenchResult
         ]
         about = plan.about()
         if plan.work.kind == "start":
-            return {b.name: start_result(b, folder, plan.runs, about) for b in benches}
+            return {b.name: start_result(b, folder, plan.work, plan.runs, about) for b in benches}
         if plan.work.kind == "toy":
             return {b.name: toy_result(b, folder, plan.work, facts, sides, plan, about) for b in benches}
         sides = [jobs.ours(folder, plan.work, facts, plan.threads), *sides]

@@ -55,6 +55,8 @@ def bench_search(
             tell("vllm: left out, no interpreter with vLLM was named")
             continue
         begin = best_settings(results, one, peer, threads)
+        if "batch" in begin:  # more than there are would be tried twice
+            begin["batch"] = min(begin["batch"], len(work.lengths) or work.rows)
         found = _search(_Trials(work, peer, python, tell), begin, AXES[name, peer], limit / len(peers))
         table["best"][peer] = found.best
         table["rows"] += found.rows

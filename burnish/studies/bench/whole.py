@@ -16,6 +16,10 @@ from burnish.studies.bench.jobs import Job
 from burnish.studies.bench.results import BenchResult, result
 from burnish.studies.bench.spec import Benchmark, Work
 
+OUR_TOY_THREADS = 1
+"""CPU threads of our toy run, as in the recipes of the nursery: a second one has nothing to do. The peer has the better
+of one and two."""
+
 
 class Settled(Protocol):
     """What these benchmarks need of a plan."""
@@ -24,8 +28,6 @@ class Settled(Protocol):
     def runs(self) -> int: ...
     @property
     def warm_up(self) -> int: ...
-    @property
-    def threads(self) -> int: ...
     @property
     def tell(self) -> Callable[[str], None]: ...
 
@@ -40,12 +42,12 @@ def toy_result(
     about: Mapping[str, Any],
 ) -> BenchResult:
     """`burnish train` against the peer's script: seconds from start to exit, and steps a second without the start."""
-    recipe = jobs.write_recipe(folder, work, facts, plan.threads)
+    recipe = jobs.write_recipe(folder, work, facts, OUR_TOY_THREADS)
     rounds, steps, peaks = [], [], {}
     for number in range(-plan.warm_up, plan.runs):  # warming up fills the caches of the file system
         out = folder / f"run-{number + plan.warm_up}"
         command = ("-m", "burnish.cli", "train", str(recipe), "--out", str(out), "--json")
-        ours = Job("ours", (sys.executable, *command), jobs.environment(plan.threads, {"PYTHONPATH": jobs.ROOT}))
+        ours = Job("ours", (sys.executable, *command), jobs.environment(OUR_TOY_THREADS, {"PYTHONPATH": jobs.ROOT}))
         sides = [ours, *peers]
         wall, rate = {}, {}
         for job in sides if number % 2 == 0 else list(reversed(sides)):
@@ -96,12 +98,17 @@ _COMPLETE = {
 _RECIPE = '{"method": "sft", "model": {"path": "nursery:S"}, "data": {"path": "rows.jsonl"}}'
 
 
-def start_result(bench: Benchmark, folder: Path, runs: int, about: Mapping[str, Any]) -> BenchResult:
-    """Wall and processor seconds of fresh processes, in turns; at least 10 rounds, since each is short."""
+COMPARED = ("python", "import", "help")
+"""What the small version measures."""
+
+
+def start_result(bench: Benchmark, folder: Path, work: Work, runs: int, about: Mapping[str, Any]) -> BenchResult:
+    """Wall and processor seconds of fresh processes, in turns: `work.steps` rounds at least, since each is short."""
     (folder / "recipe.yaml").write_text(_RECIPE, "utf-8")
-    found: dict[str, list[Ran]] = {name: [] for name in STARTS}
-    for number in range(max(runs, 10) + 1):
-        for name, command in STARTS.items():
+    commands = {name: STARTS[name] for name in (COMPARED if work == bench.small else STARTS)}
+    found: dict[str, list[Ran]] = {name: [] for name in commands}
+    for number in range(max(runs, work.steps) + 1):
+        for name, command in commands.items():
             more = {"PYTHONPATH": jobs.ROOT} | (_COMPLETE if name == "completion" else {})
             ran = run_once(Job(name, command, jobs.environment(None, more)), folder)
             if number:  # the first writes byte code
