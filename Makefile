@@ -75,7 +75,7 @@ test: lint docs models
 # By itself, when nothing else runs: ratios with a band of a factor of two both ways (docs/performance.md).
 bench-check: $(INSTALLED)
 	@date +%s > $(VENV)/.bench-began
-	@$(BIN)/burnish bench compare
+	@$(BIN)/burnish bench compare --tries 3
 	@echo "bench-check: $$(( $$(date +%s) - $$(cat $(VENV)/.bench-began) )) s"
 
 clean:

@@ -176,5 +176,9 @@ def nursery_rates(name: str, *, samples: int = 4, seed: int = 0, limit: int | No
 def _limited(entry: NurseryEntry, limit: int | None) -> list[str]:
     if limit is None:
         return []
+    from burnish.running.config import load_recipe
+
     where = "environment" if "\nenvironment:" in entry.recipe.read_text("utf-8") else "data.family"
-    return [f"evaluation.{where}.count={json.dumps(limit)}"]
+    spec = load_recipe(entry.recipe, entry.overrides).evaluation
+    asked = spec and (spec.environment if where == "environment" else spec.data and spec.data.family)
+    return [f"evaluation.{where}.count={json.dumps(min(limit, getattr(asked, 'count', limit)))}"]

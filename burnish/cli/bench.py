@@ -153,6 +153,7 @@ def compare(
     ] = _FOLDER / "small",
     band: Annotated[float, typer.Option(metavar="FACTOR", help="how far a ratio may move either way")] = 2.0,
     update: Annotated[bool, typer.Option("--update", help="commit what was measured as the new baselines")] = False,
+    tries: Annotated[int, typer.Option(metavar="N", min=1, help="measure what is outside the band so often")] = 1,
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
@@ -163,7 +164,9 @@ def compare(
     """
     from burnish.studies.bench.compare import bench_compare
 
-    found = bench_compare(measured, baselines=baselines, band=band, update=update, threads=threads, tell=_tell)
+    found = bench_compare(
+        measured, baselines=baselines, band=band, update=update, tries=tries, threads=threads, tell=_tell
+    )
     print(json.dumps(found.to_json(), indent=1) if as_json else printable(str(found)), file=results())
     if not found.passed:
         raise typer.Exit(1)

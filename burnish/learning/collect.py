@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +51,7 @@ class StepTokens:
     def __len__(self) -> int:
         return self.incidence.tokens
 
-    @property
+    @cached_property
     def transformed(self) -> npt.NDArray[np.bool_]:
         """Tokens whose sampling distribution is not the model's own."""
         changed = self.temperature != 1.0

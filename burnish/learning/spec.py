@@ -83,8 +83,8 @@ class LearnerSpec(BaseModel):
     )
     head: HeadPath = Field(
         default="auto",
-        description="Log-probabilities by torch's fused linear cross-entropy (fused), by our own chunks of logits "
-        "(chunked), or by the first wherever it computes the same (auto)",
+        description="Log-probabilities by our own chunks of logits (chunked), by torch's fused linear cross-entropy "
+        "(fused), or as fast as each loss allows: inside the head, fused where no digit is lost, chunked (auto)",
     )
     optimizer_steps: int = Field(
         default=1, gt=0, description="Optimizer steps a batch of groups is split into, per pass"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Protocol
 
 import torch
@@ -252,7 +252,7 @@ class Attention:
         reach = None if window is None or call.deepest < window else window
         before = call.before if reach is None else min(call.before, reach - 1)
         keys, values = (
-            _after(_last(ancestors[:-1], before), own.unflatten(1, (count, longest)).transpose(0, 1))
+            _after(_last(ancestors, len(ancestors) - 1, before), own.unflatten(1, (count, longest)).transpose(0, 1))
             for ancestors, own in ((k, own_k), (v, own_v))
         )
         if reach is None and not before and softcap is None:
@@ -282,7 +282,7 @@ class Attention:
             if blocks is None:
                 near, theirs = k[:, :, :last], v[:, :, :last]
             else:
-                near, theirs = (torch.cat(_last(list(x[: place + 2]), count), dim=2) for x in blocks)
+                near, theirs = (torch.cat(_last(x, place + 2, count), dim=2) for x in blocks)
             seen = mask[rows - (last - before - start) :, width - count :]
             parts.append(_attention(queries, near, theirs, seen, scaling, softcap))
         return torch.cat(parts, dim=3)
@@ -301,7 +301,7 @@ class Attention:
     def _padding(self, index: int, call: Branches) -> tuple[Tensor, Tensor]:
         """Which token stands at each place of the padded slots, and the places that hold one."""
         if (index, "padded") not in self._masks:
-            longest, starts = max(call.lengths), [sum(call.lengths[:i]) for i in range(len(call.lengths))]
+            longest, starts = max(call.lengths), [0, *accumulate(call.lengths[:-1])]
             places = torch.arange(longest)
             lengths = torch.tensor(call.lengths)[:, None]
             padded = torch.tensor(starts)[:, None] + torch.minimum(places, lengths - 1)
@@ -337,14 +337,14 @@ class Attention:
         return self._masks[key]
 
 
-def _last(parts: list[Tensor], count: int) -> list[Tensor]:
-    """The last `count` positions of keys or values [..., ., D] in a row."""
+def _last(parts: Sequence[Tensor], stop: int, count: int) -> list[Tensor]:
+    """The last `count` positions of keys or values [..., ., D] that lie in a row in parts :stop."""
     kept: list[Tensor] = []
-    for part in reversed(parts):
-        if count > 0:
-            kept.insert(0, part[..., max(0, part.shape[-2] - count) :, :])
-            count -= part.shape[-2]
-    return kept
+    while count > 0 and stop > 0:
+        stop -= 1
+        kept.append(parts[stop][..., max(0, parts[stop].shape[-2] - count) :, :])
+        count -= parts[stop].shape[-2]
+    return kept[::-1]
 
 
 def _after(before: list[Tensor], own: Tensor) -> Tensor:

@@ -129,7 +129,7 @@ def _capped(cap: float, device: torch.device) -> Callable[..., Tensor]:
     return capped
 
 
-# in one graph: beyond the eight forms that torch compiles it would otherwise go on uncompiled, with every score in memory
+# in one graph: beyond eight compiled forms torch would otherwise go on uncompiled, with every score in memory
 _compiled = torch.compile(flex_attention, dynamic=True, fullgraph=True)
 
 

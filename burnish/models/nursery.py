@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from burnish.errors import InputError
-from burnish.models.folders import atomic_folder, cache_directory
+from burnish.models.folders import atomic_folder, cache_directory, exclusive
 from burnish.models.nursery_list import PRETRAINED, nursery_entries
 from burnish.randomness import stable_hash
 
@@ -119,9 +119,11 @@ def fresh_folder(size: str) -> Path:
     if not folder.is_dir():
         from burnish.models.quiet import quietly
 
-        with quietly(), atomic_folder(folder) as aside:
-            fresh_network(size).save_pretrained(aside)
-            character_tokenizer().save_pretrained(aside)
+        with exclusive(folder.with_name(f".{folder.name}.lock")):
+            if not folder.is_dir():  # another process may have made it
+                with quietly(), atomic_folder(folder) as aside:
+                    fresh_network(size).save_pretrained(aside)
+                    character_tokenizer().save_pretrained(aside)
     return folder
 
 

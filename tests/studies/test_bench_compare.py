@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import burnish
-from burnish.studies.bench.compare import CHECKED, compare
+from burnish.studies.bench.compare import CHECKED, compare, settled
 from burnish.studies.bench.results import BenchResult
 from tests.cli.commands import burnish as command
 from tests.studies.made_up import MACHINE, made_up
@@ -113,3 +114,25 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     (tmp_path / "learner.json").write_text('{"name": "learner"}')
     with pytest.raises(burnish.InputError, match=r"learner\.json is no result of a benchmark: it lacks unit"):
         burnish.bench_compare(tmp_path, baselines=tmp_path)
+
+
+@pytest.mark.parametrize(("again", "passed", "runs"), [([4.0], True, 1), ([1.0, 4.1], True, 2), ([1.0, 1.0], False, 2)])
+def test_what_is_outside_the_band_is_measured_again(again: list[float], passed: bool, runs: int) -> None:
+    """A busy moment passes, a regression stays; what was within is left alone."""
+    committed = {result.name: result for result in everything()}
+    asked: list[list[str]] = []
+
+    def run(names: Collection[str]) -> dict[str, BenchResult]:
+        asked.append(list(names))
+        return {"grpo-toy": toy(again[len(asked) - 1])}
+
+    found = settled({**committed, "grpo-toy": toy(1.0)}, {**committed, "grpo-toy": toy(4.0)}, 2.0, 3, run)
+    assert (found.passed, asked) == (passed, [["grpo-toy"]] * runs)
+
+
+def test_without_further_tries_the_first_measurement_counts() -> None:
+    def run(names: Collection[str]) -> dict[str, BenchResult]:
+        raise AssertionError("nothing is to be measured again")
+
+    committed = {result.name: result for result in everything()}
+    assert not settled({**committed, "grpo-toy": toy(1.0)}, {**committed, "grpo-toy": toy(4.0)}, 2.0, 1, run).passed

@@ -40,7 +40,7 @@ class _Reader:
     """Tokens of a text one by one, the numbers counted."""
 
     def __init__(self, text: str, most: int) -> None:
-        self.tokens = self._tokens(text.translate(_SIGNS).strip())
+        self.tokens = self._tokens(text.translate(_SIGNS).strip().removesuffix("."))
         self.most = most
         self.numbers: list[int] = []
         self.depth = 0

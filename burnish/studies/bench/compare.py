@@ -7,7 +7,7 @@ anybody saying so is a fault as well: most often the work is not done any more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -78,28 +78,53 @@ def bench_compare(
     baselines: str | Path = BASELINES,
     band: float = BAND,
     update: bool = False,
+    tries: int = 1,
     threads: int | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> Comparison:
     """Run the small versions of some benchmarks and compare their ratios with the committed ones.
 
     `measured` is a folder of results to compare instead of running anything; `update` writes what was measured over the
-    committed results. Raises InputError for a folder that is not there, RunError where a side fails.
+    committed results. What is outside the band is measured again, up to `tries` times in all: a busy moment passes, a
+    regression stays. Raises InputError for a folder that is not there, RunError where a side fails.
     """
+    if tries < 1:
+        raise InputError(f"tries must be at least 1, not {tries}")
     if band <= 1:
         raise InputError(f"band must be above 1, not {band:g}: it is the factor by which a ratio may move either way")
     folder = Path(baselines)
     if not update and not folder.is_dir():
         raise InputError(f"{folder}: no such folder; run this in a checkout, or give --baselines the folder of results")
-    if measured is None:
-        found = bench(*CHECKED, runs=1, small=True, threads=threads, results=folder.parent, tell=tell)
-        now = {result.name: result for result in found}
-    else:
-        now = read_results(Path(measured))
+
+    def run(names: Collection[str]) -> dict[str, BenchResult]:
+        found = bench(*names, runs=1, small=True, threads=threads, results=folder.parent, tell=tell)
+        return {result.name: result for result in found}
+
+    now = run(CHECKED) if measured is None else read_results(Path(measured))
     if update:
         for name, result in now.items():
             result.save(folder / f"{name}.json")
-    return compare(now, read_results(folder), band)
+    return settled(now, read_results(folder), band, tries if measured is None else 1, run, tell)
+
+
+def settled(
+    now: Mapping[str, BenchResult],
+    baselines: Mapping[str, BenchResult],
+    band: float,
+    tries: int,
+    run: Callable[[Collection[str]], Mapping[str, BenchResult]],
+    tell: Callable[[str], None] = lambda line: None,
+) -> Comparison:
+    """`compare`, with what is outside the band measured again by `run` until it is inside or `tries` are used up."""
+    found = compare(now, baselines, band)
+    for _ in range(1, tries):
+        outside = sorted({row.name for row in found.rows if row.verdict in ("worse", "suspiciously better")})
+        if not outside:
+            break
+        tell(f"outside the band, measured again: {', '.join(outside)}")
+        now = {**now, **run(outside)}
+        found = compare(now, baselines, band)
+    return found
 
 
 def read_results(folder: Path) -> dict[str, BenchResult]:

@@ -96,7 +96,7 @@ class _Trials:
 
     def seconds(self, settings: Settings, best: float) -> dict[str, Any]:
         """How long the work takes with these settings, or why that is not known."""
-        patience = START_LIMIT if best == float("inf") else 5 + (90 if settings.get("compile") else 1.5 * best)
+        patience = START_LIMIT if best == float("inf") else 5 + 1.5 * best + (90 if settings.get("compile") else 0)
         with tempfile.TemporaryDirectory(prefix="burnish-bench-") as name:
             folder = Path(name)
             facts = jobs.prepare(folder, self.work)

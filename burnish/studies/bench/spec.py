@@ -133,8 +133,8 @@ AXES: dict[tuple[str, str], tuple[Axis, ...]] = {
 }  # fmt: skip
 """What is searched for which peer of which benchmark, in this order."""
 
-FIXED = ("logprobs",)
-"""Settings that are tried to be seen, and never taken: both sides give log-probabilities."""
+FIXED = ("logprobs", "dtype")
+"""Settings that are tried to be seen, and never taken: both sides give log-probabilities, in the same type."""
 
 _GRPO = Work("grpo")
 _SMALL_GRPO = Work("grpo", SMALL, prompts=4, samples=8, prompt_tokens=32, new_tokens=16)
