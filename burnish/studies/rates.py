@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from burnish.models.spec import ModelSpec
 from burnish.running.acting import family_of, setting_of
 from burnish.running.assemble import format_of
 from burnish.running.config import load_recipe
+from burnish.running.sync import finished
 from burnish.sampling import LocalEngine, SamplingParams
 from burnish.sources.calls import syntax_of
 from burnish.sources.context import Context
@@ -70,7 +70,7 @@ def _by_a_check(policy: LanguageModel, spec: EvaluationSpec, check: Check, seed:
 
     def measure(temperature: float, count: int) -> Evaluation:
         params = SamplingParams(spec.max_tokens, temperature=temperature, stop_ids=frozenset(form.stop_ids))
-        return asyncio.run(
+        return finished(
             evaluate(
                 engine, tasks, render=lambda task: prompt_of(form, task).tokens, text=text, params=params,
                 judge=judged_by(check), samples_per_task=count, seed=seed,
@@ -90,6 +90,6 @@ def _in_a_world(policy: LanguageModel, spec: EvaluationSpec, episodes: EpisodesS
         params = SamplingParams(spec.max_tokens, temperature=temperature, stop_ids=form.stop_ids)
         context = Context(engine, form, params, seed, Ledger())
         stage = Stage.of(family, episodes, setting_of(context, policy), syntax_of(calls, form), refills=0)
-        return asyncio.run(evaluate_attempts(stage, family.tasks(), samples_per_task=count))
+        return finished(evaluate_attempts(stage, family.tasks(), samples_per_task=count))
 
     return measure
