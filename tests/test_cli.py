@@ -357,7 +357,7 @@ def _shown_commands() -> list[str]:
 @pytest.mark.parametrize("line", _shown_commands())
 def test_every_command_in_the_documents_exists_with_its_options(line: str) -> None:
     words = shlex.split(line, comments=True)[1:]
-    command = " ".join(words[: 2 if words[0] in ("data", "pipeline") else 1])
+    command = " ".join(words[: 2 if words[0] in ("data", "pipeline", "bench", "env", "nursery") else 1])
     help_text = CliRunner().invoke(app, [*command.split(), "--help"])
     assert help_text.exit_code == 0, line
     for option in (word.partition("=")[0] for word in words if word.startswith("-")):

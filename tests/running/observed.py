@@ -19,10 +19,9 @@ from transformers.models.gpt2.modeling_gpt2 import GPT2MLP
 
 from burnish import train
 from burnish.errors import BurnishError, Note
-from burnish.learning import learner
+from burnish.learning import learner, statistics
 from burnish.learning.learner import Learner
 from burnish.learning.packing import Piece
-from burnish.models import head
 from burnish.running.config import recipe_from_mapping
 from burnish.running.progress import make_progress
 from burnish.sampling import LocalEngine
@@ -201,7 +200,7 @@ def _spies(cache: Path) -> Iterator[Seen]:
     seen: Seen = {name: [] for name in ("layout", "decoded", "asked", "torch", "engine", "trackers", "head")}
     seen["forwards"], asking = 0, [0]
     pack, forward, decode = learner.pack, GPT2MLP.forward, SharedRunner.decode
-    sample, update, fused = LocalEngine.sample, Learner.update, head.fused_logprobs
+    sample, update, head_loss = LocalEngine.sample, Learner.update, statistics.head_loss
 
     def packed(*arguments: Any, **options: Any) -> list[list[Piece]]:
         batches = pack(*arguments, **options)
@@ -230,9 +229,9 @@ def _spies(cache: Path) -> Iterator[Seen]:
         seen["torch"].append((torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()))
         return update(*arguments, **options)
 
-    def fusing(*arguments: Any, **options: Any) -> Any:
+    def inside(*arguments: Any, **options: Any) -> Any:
         seen["head"].append(len(arguments[1]))
-        return fused(*arguments, **options)
+        return head_loss(*arguments, **options)
 
     class Aside(trackers.Aside):
         """A tracker that notes what it is, and starts no process."""
@@ -244,7 +243,7 @@ def _spies(cache: Path) -> Iterator[Seen]:
         for owner, name, instead in (
             (learner, "pack", packed), (GPT2MLP, "forward", forwarded), (SharedRunner, "decode", decoded),
             (LocalEngine, "sample", sampled), (Learner, "update", updated), (trackers, "Aside", Aside),
-            (trackers, "check", lambda specs: None), (head, "fused_logprobs", fusing),
+            (trackers, "check", lambda specs: None), (statistics, "head_loss", inside),
             (datasets.config, "HF_DATASETS_CACHE", cache),
         ):  # fmt: skip
             stack.enter_context(patch.object(owner, name, instead))

@@ -127,7 +127,7 @@ def test_every_key_that_costs_memory_moves_the_estimate(tiny: Path, tmp_path: Pa
 
 def test_more_samples_rows_and_a_reference_are_in_the_estimate(tiny: Path) -> None:
     few, many = told(grpo(tiny)), told(grpo(tiny, samples_per_prompt=16))
-    assert many.parts["activations"] > 3 * few.parts["activations"]
+    assert many.parts["activations"] > 2.5 * few.parts["activations"]
     assert many.parts["keys and values"] > 3 * few.parts["keys and values"]
     assert (
         told(grpo(tiny, samples_per_prompt=16, engine_rows=8)).parts["keys and values"] < many.parts["keys and values"]

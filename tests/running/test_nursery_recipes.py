@@ -46,10 +46,8 @@ FAMILIES = sorted({entry.family for entry in nursery_entries().values()})
 def test_a_pretraining_recipe_starts_from_fresh_weights_and_repeats_to_the_bit(family: str, tmp_path: Path) -> None:
     """The first steps of a build: near the logarithm of 100 characters, and the same bits the second time."""
     entry = nursery_entries()[f"{family}-S"]
-    recipe = burnish.load_recipe(
-        entry.recipe, [*entry.overrides, "steps=2", "checkpoint_every=0", "prompts_per_step=8"]
-    )
-    recipe = recipe.model_copy(update={"evaluation": None})
+    short = {"steps": 2, "checkpoint_every": 0, "prompts_per_step": 8, "evaluation": None}
+    recipe = burnish.load_recipe(entry.recipe, entry.overrides).model_copy(update=short)
     runs = [burnish.train(recipe, out=tmp_path / name, progress=QuietProgress()) for name in ("one", "two")]
     lines = [(run.out / "metrics.jsonl").read_text("utf-8").splitlines() for run in runs]
     losses = [[json.loads(line)["loss"] for line in of_run] for of_run in lines]
