@@ -32,6 +32,6 @@ def faults(how: str) -> int:
 
 def test_memory_that_was_freed_is_there_for_the_next_step() -> None:
     if keep_freed_memory():
-        assert faults("kept") * 5 < faults("given back")
+        assert faults("kept") < 2_000  # of 78,000 pages; what is given back otherwise is glibc's affair
     else:  # another C library: nothing is changed, and nothing is promised
         assert platform.libc_ver()[0] != "glibc"
