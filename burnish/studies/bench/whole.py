@@ -25,11 +25,19 @@ class Settled(Protocol):
     """What these benchmarks need of a plan."""
 
     @property
-    def runs(self) -> int: ...
+    def runs(self) -> int:
+        """Rounds that count."""
+        ...
+
     @property
-    def warm_up(self) -> int: ...
+    def warm_up(self) -> int:
+        """Rounds before them that do not."""
+        ...
+
     @property
-    def tell(self) -> Callable[[str], None]: ...
+    def tell(self) -> Callable[[str], None]:
+        """Where a line of progress goes."""
+        ...
 
 
 def toy_result(
