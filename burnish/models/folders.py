@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -41,9 +42,9 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path).absolute()
     _check_replaceable(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name[:100]}."))
-    try:
-        aside.chmod(0o777 & ~_umask())
+    aside = target.parent / f".{target.name[:100]}.{secrets.token_hex(8)}"
+    try:  # named before it is made: a signal that lands while it is made finds it here to remove
+        aside.mkdir()
         yield aside
         for file in [*aside.rglob("*"), aside]:
             _flush(file)
@@ -96,9 +97,3 @@ def _flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
