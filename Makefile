@@ -1,6 +1,6 @@
 # make setup   a virtual environment in .venv with everything in it, and the two small real models
 # make demo    sets up and runs the main job: reinforcement learning that improves a real model, in about 10 minutes
-# make test    sets up, checks style, types and imports, builds the documentation, and runs the tests
+# make test    sets up, checks style, types and imports, builds the documentation, and runs the tests, some in Chromium
 # make lint    sets up and checks style, types and imports only
 # make bench-check  compares ratios of speed with the committed ones, in about a minute; part of make test
 # make docs    sets up and builds the documentation into site/, from which site/index.html opens
@@ -21,7 +21,7 @@ INSTALLED := $(VENV)/.installed-$(ASKED)
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: setup demo test lint docs models bench-check clean
+.PHONY: setup demo test lint docs models browser bench-check clean
 .DEFAULT_GOAL := setup
 
 setup: $(INSTALLED) models
@@ -65,8 +65,15 @@ docs: $(INSTALLED)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "docs: $$(( $$(date +%s) - $$(cat $(VENV)/.docs-began) )) s, site/index.html"
 
+# The pages of runs are tested in a real browser. CHROMIUM=/path/to/one names another.
+browser:
+	@command -v "$${CHROMIUM:-chromium}" >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || { \
+	    echo "make test: the pages are tested in Chromium, which is not here. Install it (Debian, Ubuntu:"; \
+	    echo "  sudo apt-get install chromium; macOS: brew install --cask chromium), or name one: CHROMIUM=/path make test"; \
+	    exit 2; }
+
 # One thread for each worker: two workers on two cores are faster than one with both.
-test: lint docs models
+test: browser lint docs models
 	@date +%s > $(VENV)/.tests-began
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=25
 	@echo "tests: $$(( $$(date +%s) - $$(cat $(VENV)/.tests-began) )) s"

@@ -68,13 +68,16 @@ def slope(sizes: Sequence[float], costs: Sequence[float]) -> float:
 
 
 def fitted(found: dict[str, Any]) -> dict[str, Any]:
-    """The exponents of a measured axis, with a 95 % interval for time, and what follows from them."""
+    """The exponents of a measured axis, with a 95 % interval for time, and what follows from them.
+
+    Raises ValueError for one repeat, which has no interval: nothing would be above any bound.
+    """
     sizes, runs = found["sizes"], list(zip(*found["seconds"], strict=True))
     slopes = [slope(sizes, run) for run in runs]
-    center, margin = statistics.fmean(slopes), math.inf
-    if len(slopes) > 1:
-        spread = statistics.stdev(slopes) / math.sqrt(len(slopes))
-        margin = float(scipy.stats.t.ppf(0.975, len(slopes) - 1)) * spread
+    if len(slopes) < 2:
+        raise ValueError("an interval needs two repeats at least")
+    spread = statistics.stdev(slopes) / math.sqrt(len(slopes))
+    center, margin = statistics.fmean(slopes), float(scipy.stats.t.ppf(0.975, len(slopes) - 1)) * spread
     arithmetic, memory = slope(sizes, found["flops"]), slope(sizes, found["peak_bytes"])
     bound = max(1.0, arithmetic) + SLACK
     return {
@@ -107,6 +110,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--plot", action="store_true", help="draw what was measured, and measure nothing")
     args = parser.parse_args()
+    if args.repeat < 2:
+        parser.error("--repeat: an interval needs two at least")
     if args.plot:
         from benchmarks.growth_plot import draw
 

@@ -57,17 +57,26 @@ def tiny(vocabulary: int = 512, layers: int = 2, window: int | None = None) -> L
 # ---------------------------------------------------------------- a learner's update
 
 
-def update(*, samples: int = 8, prompt: int = 32, answer: int = 16, branches: int = 0, **model_keys: int) -> Work:
-    """One optimizer step of policy gradient on a group, in one micro-batch."""
+def update(
+    *,
+    samples: int = 8,
+    prompt: int = 32,
+    answer: int = 16,
+    branches: int = 0,
+    groups: int = 1,
+    micro_batch_tokens: int = 1 << 30,
+    **model_keys: int,
+) -> Work:
+    """One optimizer step of policy gradient on groups that are alike, in one micro-batch unless said otherwise."""
     model, ledger = tiny(**model_keys), Ledger()
-    layout = LearnerSpec(micro_batch_tokens=1 << 30)
+    layout = LearnerSpec(micro_batch_tokens=micro_batch_tokens)
     learner = Learner(model, OptimizerSpec(lr=1e-6), layout, ledger=ledger)
     terms = [build(PolicyGradientSpec())]
-    group = _tree(branches, prompt, answer) if branches else _group(samples, prompt, answer)
+    alike = [_tree(branches, prompt, answer) if branches else _group(samples, prompt, answer) for _ in range(groups)]
 
     def work() -> int:
         before = ledger.total("policy", "flops")
-        learner.update([group], terms)
+        learner.update(alike, terms)
         return int(ledger.total("policy", "flops") - before)
 
     return work

@@ -20,23 +20,27 @@ if TYPE_CHECKING:  # for editors and type checkers
     from burnish.pipelines import run_pipeline, show_pipeline
     from burnish.running.catalogue import config, explain, list_methods
     from burnish.running.checking import check_data
+    from burnish.running.choosing import plan
     from burnish.running.config import load_recipe
     from burnish.running.data import read_tasks
     from burnish.running.probing import probe_sandbox
     from burnish.running.talk import Conversation, Sample, Speaker, chat, sample
     from burnish.running.talk import export_model as export
     from burnish.sampling import LocalEngine
+    from burnish.studies.audits import audit
     from burnish.studies.bench.compare import bench_compare
     from burnish.studies.bench.listing import list_benchmarks
     from burnish.studies.bench.measure import bench
     from burnish.studies.bench.search import bench_search
     from burnish.studies.check import check_model as check
-    from burnish.studies.evaluation import compare
+    from burnish.studies.compared import compare
+    from burnish.studies.comparison.study import study
     from burnish.studies.gate import gate
     from burnish.studies.single import evaluate_by_name as evaluate
     from burnish.traces import Group, Span, Trace, Verdict
     from burnish.view.curve import curve
     from burnish.view.report import write_report as report
+    from burnish.view.live.server import view_run
     from burnish.view.show import show
 
 __version__ = "0.1.0"
@@ -46,9 +50,12 @@ _HOMES: dict[str, str] = {
     "train": "burnish.api",
     "run_pipeline": "burnish.pipelines",
     "show_pipeline": "burnish.pipelines",
+    "study": "burnish.studies.comparison.study",
     "config": "burnish.running.catalogue",
     "show": "burnish.view.show",
     "report": "burnish.view.report:write_report",
+    "audit": "burnish.studies.audits",
+    "view_run": "burnish.view.live.server",
     "check_data": "burnish.running.checking",
     "read_tasks": "burnish.running.data",
     "chat": "burnish.running.talk",
@@ -58,6 +65,7 @@ _HOMES: dict[str, str] = {
     "export": "burnish.running.talk:export_model",
     "list_methods": "burnish.running.catalogue",
     "explain": "burnish.running.catalogue",
+    "plan": "burnish.running.choosing",
     "probe_sandbox": "burnish.running.probing",
     "gate": "burnish.studies.gate",
     "build_nursery": "burnish.nursery",
@@ -68,7 +76,7 @@ _HOMES: dict[str, str] = {
     "bench_search": "burnish.studies.bench.search",
     "bench_compare": "burnish.studies.bench.compare",
     # what goes with it
-    "compare": "burnish.studies.evaluation",
+    "compare": "burnish.studies.compared",
     "curve": "burnish.view.curve",
     "load_recipe": "burnish.running.config",
     "Recipe": "burnish.methods.recipe",

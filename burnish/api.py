@@ -186,6 +186,8 @@ def _begin(
         directory.write_json("run.json", run)
         directory.write_config(resolved_yaml(order.recipe))
         journal.note("started", steps=order.recipe.steps, environment=now)
+        if parts.overlap is not None and parts.overlap.hits:
+            journal.note("contaminated", **parts.overlap.to_json())
         return {"run": run["run"], "environment": now}
     before = earlier.checkpoint.manifest["environment"] if earlier.checkpoint else earlier.identity["environment"]
     for line in earlier.messages:
@@ -219,6 +221,7 @@ def _conclude(run: Run, held_out: HeldOut | None, seconds: float) -> RunResult:
     save_policy(parts, directory, "final")
     evaluations = held_out.ends if held_out else []
     summary = summary_of(parts, evaluations, seconds)
+    directory.sync_metrics()
     directory.write_summary(summary)
     run.trackers.finish(summary)
     run.journal.note("finished", step=run.step)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from burnish.errors import InputError
+from burnish.models.folders import check_replaceable
 from burnish.models.nursery import SIZES, parameters
 from burnish.models.nursery_list import PRETRAINED, NurseryEntry, Origin, Rate, nursery_entries
 from burnish.running.output import results
@@ -83,15 +84,18 @@ def build_nursery(
 
     `out` is a folder that gets each model as OUT/NAME and the run that made it as OUT/NAME.run; by default both go to
     the cache, where `nursery:NAME` finds them. What is there already is kept, and a run that was interrupted goes on.
-    `progress` is a display, or the mode of one. Raises InputError for a name there is not, and what `train` raises.
+    `progress` is a display, or the mode of one. Raises InputError for a name there is not and for a place that cannot
+    hold a model, before anything is built, and what `train` raises.
     """
     wanted = [names] if isinstance(names, str) else list(names)
     entries = [_entry(name) for name in wanted] or [e for e in nursery_entries().values() if e.folder is None]
-    built = []
-    for number, entry in enumerate(entries, 1):
-        target = entry.cached if out is None else Path(out) / entry.name
-        built.append(_build(entry, target, progress, f"{number} of {len(entries)}"))
-    return built
+    targets = [entry.cached if out is None else Path(out) / entry.name for entry in entries]
+    for target in targets:
+        check_replaceable(target)
+    return [
+        _build(entry, target, progress, f"{number} of {len(entries)}")
+        for number, (entry, target) in enumerate(zip(entries, targets, strict=True), 1)
+    ]
 
 
 def _entry(name: str) -> NurseryEntry:

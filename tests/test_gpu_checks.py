@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
+
+from tests.forked import Forked
 
 ROOT = Path(__file__).parents[1]
 
 
-def run(*arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return done.stdout
+def run(module: str, *arguments: str) -> str:
+    process = Forked(arguments, cwd=ROOT, module=module)
+    printed, errors = process.read()
+    assert process.wait() == 0, printed[-3000:] + errors[-3000:]
+    return printed
 
 
 def test_the_checks_pass_when_the_cpu_is_compared_with_itself() -> None:

@@ -1,5 +1,6 @@
 """Work that doubles costs no more than twice as much: counted, not timed, so that it holds on every machine.
 
+What is counted are calls of Python functions and lines of our own that are run, operations of torch, and bytes.
 benchmarks/growth.py times the same work further out; docs/growth.md has what it measured.
 """
 
@@ -7,6 +8,8 @@ from __future__ import annotations
 
 import gc
 import sys
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -14,12 +17,22 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.growth import fitted, slope
-from benchmarks.growth_work import AXES, Axis, Work
+from benchmarks.growth_work import AXES, Axis, Work, update
 
+ROOT = Path(__file__).parents[1]
+OURS = tuple(f"{ROOT / name}/" for name in ("burnish", "benchmarks", "tests"))
+COUNTED = (
+    *AXES,
+    Axis("update", "groups", (4,), lambda n: update(groups=n, samples=4)),
+    Axis("update", "trees", (2,), lambda n: update(groups=n, branches=3)),
+    Axis("update", "micro batches", (4,), lambda n: update(groups=n, samples=2, micro_batch_tokens=70)),
+)
+"""What benchmarks/growth.py measures, and more things that an update may have many of."""
 START = {
     "update-prompt-length": 256, "update-windowed-prompt": 1024, "update-answer-length": 256, "update-vocabulary": 600,
     "update-layers": 2, "sampling-prompt-length": 64, "sampling-windowed-prompt": 64, "sampling-answer-length": 32,
-    "sampling-turns": 4, "sampling-vocabulary": 600, "sampling-layers": 2,
+    "sampling-turns": 4, "sampling-vocabulary": 600, "sampling-layers": 2, "update-groups": 4, "update-trees": 4,
+    "update-micro-batches": 4,
 }  # fmt: skip
 """First of three sizes, each twice the one before; 16 of everything else."""
 BOUND = 1.15
@@ -50,24 +63,37 @@ def counted(work: Work) -> dict[str, int]:
     work()
     with _Operations() as operations:
         work()
-    calls = 0
+    calls = lines = 0
 
-    def called(frame: Any, event: str, argument: Any) -> None:
+    def called(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal calls
-        calls += event == "call"
+        calls += 1
+        return line if frame.f_code.co_filename.startswith(OURS) else None
+
+    def line(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return line
 
     gc.collect()
     gc.disable()
-    sys.setprofile(called)
+    before = sys.gettrace()
+    sys.settrace(called)
     try:
         work()
     finally:
-        sys.setprofile(None)
+        sys.settrace(before)
         gc.enable()
-    return {"calls": calls, "operations": operations.count, "bytes": operations.bytes, "largest": operations.largest}
+    return {
+        "calls": calls,
+        "lines": lines,
+        "operations": operations.count,
+        "bytes": operations.bytes,
+        "largest": operations.largest,
+    }
 
 
-@pytest.mark.parametrize("axis", AXES, ids=lambda axis: axis.title)
+@pytest.mark.parametrize("axis", COUNTED, ids=lambda axis: axis.title)
 def test_twice_the_work_costs_at_most_twice_as_much(axis: Axis) -> None:
     first = START.get(axis.title, 16)
     small, middle, large = (counted(axis.make(first * factor)) for factor in (1, 2, 4))
@@ -81,16 +107,27 @@ def test_twice_the_work_costs_at_most_twice_as_much(axis: Axis) -> None:
 
 
 def test_work_that_is_quadratic_is_found() -> None:
-    def quadratic(size: int) -> Work:
+    def calling(size: int) -> Work:
         return lambda: sum(len(str(a)) for a in range(size) for b in map(_twice, range(size)))
 
-    axis = Axis("update", "squares", (1, 2), quadratic)
-    with pytest.raises(AssertionError, match="calls"):
-        test_twice_the_work_costs_at_most_twice_as_much(axis)
+    def looping(size: int) -> Work:
+        return lambda: _in_pairs(size)
+
+    for work, what in ((calling, "calls"), (looping, "lines")):
+        with pytest.raises(AssertionError, match=what):
+            test_twice_the_work_costs_at_most_twice_as_much(Axis("update", "squares", (1, 2), work))
 
 
 def _twice(number: int) -> int:
     return 2 * number
+
+
+def _in_pairs(size: int) -> int:
+    found = 0
+    for first in range(size):
+        for second in range(size):
+            found += first < second
+    return found
 
 
 def test_an_exponent_is_read_from_the_upper_half_and_judged_with_its_interval() -> None:
@@ -105,3 +142,5 @@ def test_an_exponent_is_read_from_the_upper_half_and_judged_with_its_interval() 
     assert fit["time_above"] and fit["memory_above"] and fit["interval"] == pytest.approx([1.5, 1.5], abs=1e-3)
     found["seconds"] = [[0.01 * n * (1 + 0.2 * (-1) ** r * (n == 32)) for r in range(5)] for n in sizes]
     assert not fitted(found)["time_above"]
+    with pytest.raises(ValueError, match="two repeats"):
+        fitted({**found, "seconds": [runs[:1] for runs in found["seconds"]]})

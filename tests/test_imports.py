@@ -33,7 +33,7 @@ def _run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 EXTRAS = {"burnish/tracking": "trackers", "burnish/feedback/checks": "tasks", "burnish/tasks/rows": "datasets",
-          "burnish/studies/bench/sides": "bench"}  # fmt: skip
+          "burnish/studies/bench/sides": "bench", "burnish/view/live": "view"}  # fmt: skip
 """Folders that may import what an extra brings: nothing else imports them, but when it is asked for."""
 
 SCRIPTS = {"burnish/studies/bench/sides": {"channel", "vllm"}}
@@ -109,7 +109,7 @@ def test_every_import_is_declared() -> None:
 
 
 def test_every_import_of_the_tests_is_declared() -> None:
-    extras = _declared("dev", "datasets", "tasks", "trackers")
+    extras = _declared("dev", "datasets", "tasks", "trackers", "view")
     allowed = extras | set(sys.stdlib_module_names) | {"burnish", "tests", "benchmarks"}
     undeclared = {
         f"{path.relative_to(ROOT)}: {name}"

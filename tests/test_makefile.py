@@ -68,6 +68,23 @@ def test_demo_trains_the_demo_recipe(checkout: Path) -> None:
     assert "burnish train recipes/demo.yaml" in _would_run(checkout, "demo")
 
 
+def test_where_chromium_is_missing_it_is_said_what_to_install() -> None:
+    places = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "CHROMIUM"))}
+    tools = shutil.which("make"), shutil.which("sh")
+    assert all(tools)
+    done = subprocess.run(
+        [str(tools[0]), "browser"],
+        cwd=ROOT,
+        env={**places, "PATH": "/nowhere"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2 and "apt-get install chromium" in done.stdout
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert script.index("install -y -qq --no-install-recommends chromium") < script.index("make test\n")
+
+
 def test_continuous_integration_runs_what_make_test_runs() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)

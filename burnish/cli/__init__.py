@@ -15,12 +15,15 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from burnish.cli import bench, data, environments, knowledge, models, nursery, pipelines, runs
+from burnish.cli import audits, bench, data, environments, knowledge, models, nursery, pages, pipelines, runs, study
 from burnish.cli.app import app, printable
 from burnish.errors import BurnishError, notes_told
 from burnish.running.output import results_apart
 
-__all__ = ["app", "bench", "data", "environments", "knowledge", "main", "models", "nursery", "pipelines", "runs"]
+__all__ = [
+    "app", "audits", "bench", "data", "environments", "knowledge", "main", "models", "nursery", "pages", "pipelines",
+    "runs", "study",
+]  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

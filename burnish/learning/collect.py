@@ -161,7 +161,7 @@ def _assemble(
     kept = np.zeros(incidence.tokens, dtype=bool)
     kept[incidence.token] = True
     renumbered = np.where(kept, np.cumsum(kept) - 1, -1)
-    signals = {name: np.concatenate([*parts, np.zeros(0)])[kept] for name, parts in columns.items()}
+    signals = {name: _joined(parts)[kept] for name, parts in columns.items()}
     total = int(kept.sum())
     temperature, support, greedy = np.ones(total), {}, np.zeros(total, dtype=bool)
     first = 0
@@ -183,11 +183,21 @@ def _assemble(
     return step
 
 
+def _joined(parts: list[Floats]) -> Floats:
+    """Parts [n] as one column, or [n, k] where a signal has a further axis; NaN in those that lack it."""
+    wide = [part.shape[1] for part in parts if part.ndim == 2]
+    if not wide:
+        return np.concatenate([*parts, np.zeros(0)])
+    same = [part if part.ndim == 2 else np.full((len(part), wide[0]), np.nan) for part in parts]
+    return np.concatenate(same)
+
+
 def _check(step: StepTokens, terms: Sequence[Term]) -> None:
     for term in terms:
         mine = ~np.isnan(step.signals[term.stream])
         for name in term.reads:
-            missing = mine & np.isnan(step.signals[name])
+            absent = np.isnan(step.signals[name])
+            missing = mine & (absent.any(axis=1) if absent.ndim == 2 else absent)
             if missing.any():
                 raise InputError(
                     f"term {term.name!r} needs the signal {name!r} on every token that carries {term.stream!r}; "

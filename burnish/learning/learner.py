@@ -21,9 +21,11 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from burnish.errors import InputError, RunError
 from burnish.learning.collect import StepTokens, collect
 from burnish.learning.masters import Masters
+from burnish.learning.muon import Blocks
 from burnish.learning.objective import Objective
 from burnish.learning.optimizers import clip_global_norm, make_optimizer
 from burnish.learning.packing import MicroBatch, pack
+from burnish.learning.routing import muon_plan
 from burnish.learning.spec import LearnerSpec, OptimizerSpec
 from burnish.learning.statistics import Statistics, loss_in_head, projections, token_statistics
 from burnish.ledger import Ledger
@@ -64,7 +66,8 @@ class Learner:
         self.masters = Masters.of(model.network)
         if not self.masters.parameters:
             raise InputError(f"model {model.name!r} has no parameter that requires a gradient: nothing to train")
-        self.optimizer = make_optimizer(self.optimizer_spec, self.masters.parameters.values(), self._rate())
+        self.plan = self._plan()
+        self.optimizer = make_optimizer(self.optimizer_spec, self.masters.parameters.values(), self._rate(), self.plan)
         self._flops = ModelFlops.of(model)
         keep_freed_memory()
         if self.layout.gradient_checkpointing:
@@ -138,6 +141,12 @@ class Learner:
         self.steps_taken += 1
         self.model.version += 1
         return record
+
+    def _plan(self) -> list[Blocks | None] | None:
+        """Of Muon, which parameters it has."""
+        if self.optimizer_spec.name != "muon":
+            return None
+        return muon_plan(self.model.network, list(self.masters.parameters), split=self.optimizer_spec.muon.split)
 
     def _rate(self) -> float:
         return self.optimizer_spec.learning_rate(

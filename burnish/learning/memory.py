@@ -15,6 +15,8 @@ from torch import Tensor
 
 from burnish.learning.collect import collect
 from burnish.learning.learner import Learner
+from burnish.learning.muon import Blocks
+from burnish.learning.optimizers import plan_of
 from burnish.learning.packing import MicroBatch, pack
 from burnish.learning.spec import OptimizerSpec
 from burnish.losses.term import Need, Term, TermValues, TokenView
@@ -34,6 +36,8 @@ _STATE = {"adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adadelta"
 """Tensors the size of the parameter that an optimizer keeps of it."""
 _TEMPORARIES = {"nadam": 2, "radam": 2, "adadelta": 2, "adamax": 1, "rmsprop": 1, "adafactor": 1}
 """Tensors the size of a parameter while an optimizer that is not fused updates it."""
+_ITERATING = 4
+"""Tensors the size of a matrix while Muon iterates on it, as measured of square ones."""
 _HOLES = 1 / 3
 """Of what a forward pass on a CPU makes and gives back between tensors that are kept, the share that leaves holes in
 the C library's heap (measured with glibc: 0.17 without an adapter, 0.37 with one)."""
@@ -65,6 +69,16 @@ class Wanted:
     needs: frozenset[Need] = frozenset({"logprob"})
     restricted: bool = False
     """Tokens were sampled from a kept support."""
+    tempered: bool = False
+    """Tokens were sampled at a temperature other than 1."""
+    wide: bool = False
+    """A term looks beyond a token."""
+
+    @property
+    def distributions(self) -> int:
+        """Softmaxes that are taken of a token: the model's own, and that which was sampled from where it is another."""
+        both = "logprob" in self.needs and len(self.needs) > 1
+        return 2 if both and (self.restricted or self.tempered) else 1
 
 
 def update_memory(
@@ -86,7 +100,12 @@ def update_memory(
     largest = sorted(range(len(batches)), key=lambda i: sum(map(len, batches[i])), reverse=True)[:_CANDIDATES]
     begins = [
         sizes.backward_begins(
-            MicroBatch.lay_out(batches[index], model.device), kept, wanted, summed=index > 0, again=again
+            MicroBatch.lay_out(batches[index], model.device),
+            kept,
+            wanted,
+            summed=index > 0,
+            alone=len(batches) == 1,
+            again=again,
         )
         for index in largest
     ]
@@ -112,7 +131,7 @@ class _Sizes:
         trained = learner.masters.parameters
         weight = getattr(learner.model.head.projection, "weight", None)
         learns = isinstance(weight, Tensor) and weight.requires_grad
-        state = optimizer_bytes(learner.optimizer_spec, trained.values())
+        state = optimizer_bytes(learner.optimizer_spec, trained.values(), learner.plan)
         return cls(
             learner,
             max(0, state - optimizer_held(learner)),
@@ -122,12 +141,13 @@ class _Sizes:
         )
 
     def backward_begins(
-        self, batch: MicroBatch, kept: Activations, wanted: Wanted, *, summed: bool, again: bool
+        self, batch: MicroBatch, kept: Activations, wanted: Wanted, *, summed: bool, alone: bool, again: bool
     ) -> UpdateMemory:
-        """Everything kept for the backward pass, and the head's gradients on their way."""
+        """Everything kept for the backward pass, and the head's gradients on their way. `alone`: the whole step is one
+        micro-batch."""
         model = self.learner.model
         activations, layer, passing = self._activations(batch, kept)
-        logits = _logits(self.learner, len(batch.tokens), wanted, self.head)
+        logits = _logits(self.learner, len(batch.tokens), wanted, self.head, alone=alone)
         return UpdateMemory(
             optimizer=self.optimizer if again else 0,
             gradients=self.gradients if summed else 0,
@@ -143,6 +163,9 @@ class _Sizes:
         `holes` are those that layers computed again leave between the gradients.
         """
         model, at_work = self.learner.model, _TEMPORARIES.get(self.learner.optimizer_spec.name, 0) * self.largest
+        if self.learner.plan is not None:
+            weights = zip(self.learner.masters.parameters.values(), self.learner.plan, strict=True)
+            at_work = _ITERATING * max(_size(weight) for weight, blocks in weights if blocks is not None)
         copies = 0
         if self.learner.masters.separate:
             copies = self.largest // 2  # the gradient of the copy, before it is added to the master's
@@ -169,13 +192,26 @@ class _Sizes:
         return kept.layer_inputs(tokens) + masks, (everything - masks) // model.num_layers, passing
 
 
-def optimizer_bytes(spec: OptimizerSpec, parameters: Iterable[Tensor]) -> int:
-    """Bytes of the optimizer's state for these parameters, in their own precision."""
+def optimizer_bytes(
+    spec: OptimizerSpec, parameters: Iterable[Tensor], plan: Sequence[Blocks | None] | None = None
+) -> int:
+    """Bytes of the optimizer's state for these parameters, in their own precision; `plan` as in `make_optimizer`."""
+    if spec.name == "muon":
+        weights = list(parameters)
+        return sum(_of_muon(spec, w, b) for w, b in zip(weights, plan or plan_of(weights), strict=True))
     shapes = [(tuple(p.shape), p.element_size()) for p in parameters]
     if spec.name == "adafactor":
         return sum(_factored(shape) * size for shape, size in shapes)
     copies = _STATE.get(spec.name, 0) + (spec.momentum > 0)
     return sum(copies * int(np.prod(shape)) * size for shape, size in shapes)
+
+
+def _of_muon(spec: OptimizerSpec, weight: Tensor, blocks: Blocks | None) -> int:
+    """A momentum, and of NorMuon a number for each output; of what is AdamW's, two tensors."""
+    if blocks is None:
+        return 2 * _size(weight)
+    outputs = weight.shape[-1 if blocks.transposed else -2] * int(np.prod(weight.shape[:-2]))
+    return _size(weight) + spec.muon.normalise * outputs * weight.element_size()
 
 
 def training_bytes(spec: OptimizerSpec, parameters: Iterable[Tensor]) -> int:
@@ -201,13 +237,18 @@ def optimizer_held(learner: Learner) -> int:
     return sum(_size(value) for state in states for value in state.values() if isinstance(value, Tensor))
 
 
-def _logits(learner: Learner, tokens: int, wanted: Wanted, head: int) -> int:
+def _logits(learner: Learner, tokens: int, wanted: Wanted, head: int, *, alone: bool) -> int:
     """Bytes of the head's chunk of logits when its gradient is taken, and of the gradient of the projection beside it,
-    which is added up over the chunks; `head` is the projection's size where it learns, otherwise 0."""
+    which is added up over the chunks; `head` is the projection's size where it learns, otherwise 0.
+
+    The loss is inside the head under the same conditions as in learning/statistics.py: not where a term looks wider
+    and the step is one micro-batch (of several, the coefficients of each are known by then).
+    """
     model, entropy = learner.model, "policy_entropy" in wanted.needs
     elements = min(tokens, model.head.chunk_rows) * model.vocab_size
     wide, own = 8 if model.dtype == torch.float64 else 4, model.dtype.itemsize
-    if learner.layout.head == "auto" and model.head.plain and not (wanted.restricted or entropy):
+    unlike, heads = wanted.restricted or entropy or (wanted.wide and alone), wanted.distributions
+    if learner.layout.head == "auto" and model.head.plain and heads == 1 and not unlike:
         summed = head * wide // own
         if wide == own:
             return wide * elements + summed
@@ -216,7 +257,8 @@ def _logits(learner: Learner, tokens: int, wanted: Wanted, head: int) -> int:
     if model.head.fuses(
         learner.layout.head, support=wanted.restricted, entropy=entropy, rounded=wanted.needs <= {"logprob"}
     ):
-        return elements * (own if precise(model.dtype) else 4 + own) + head
+        # of two distributions the gradients of the first wait for those of the second, and then for their sum
+        return elements * (own if precise(model.dtype) else 4 + own) + head * (2 * heads - 1)
     masks = 0.25 * (entropy + wanted.restricted) * 4 / wide
     return int(elements * wide * (_LOGITS + masks)) + (head if tokens > model.head.chunk_rows else 0)
 

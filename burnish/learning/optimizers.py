@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from burnish.errors import InputError
+from burnish.learning.muon import Blocks, Muon
 from burnish.learning.spec import OptimizerSpec
 
 _CLASSES: dict[str, type[torch.optim.Optimizer]] = {
@@ -19,8 +20,15 @@ _CLASSES: dict[str, type[torch.optim.Optimizer]] = {
 }  # fmt: skip
 
 
-def make_optimizer(spec: OptimizerSpec, parameters: Iterable[Tensor], lr: float) -> torch.optim.Optimizer:
-    """The optimizer a spec names. Raises InputError when a key was set that this optimizer does not have."""
+def make_optimizer(
+    spec: OptimizerSpec, parameters: Iterable[Tensor], lr: float, plan: Sequence[Blocks | None] | None = None
+) -> torch.optim.Optimizer:
+    """The optimizer a spec names; `plan` says which parameters are Muon's (by default all that have two dimensions).
+
+    Raises InputError when a key was set that this optimizer does not have.
+    """
+    if spec.name == "muon":
+        return _muon(spec, list(parameters), lr, plan)
     cls = _CLASSES[spec.name]
     known = inspect.signature(cls.__init__).parameters
     settings: dict[str, Any] = {"lr": lr, "weight_decay": spec.weight_decay}
@@ -35,6 +43,22 @@ def make_optimizer(spec: OptimizerSpec, parameters: Iterable[Tensor], lr: float)
         settings.pop("foreach", None)
         settings["fused"] = True
     return cls(list(parameters), **settings)
+
+
+def _muon(spec: OptimizerSpec, parameters: list[Tensor], lr: float, plan: Sequence[Blocks | None] | None) -> Muon:
+    if spec.momentum != OptimizerSpec.model_fields["momentum"].default:
+        raise InputError(
+            "optimizer 'muon' has no 'momentum': remove optimizer.momentum, or set optimizer.muon.momentum"
+        )
+    return Muon(
+        parameters, plan_of(parameters) if plan is None else plan, lr=lr, betas=spec.betas, eps=spec.eps,
+        weight_decay=spec.weight_decay, muon=spec.muon,
+    )  # fmt: skip
+
+
+def plan_of(parameters: Iterable[Tensor]) -> list[Blocks | None]:
+    """What Muon takes where nothing is known of the network: every matrix."""
+    return [Blocks.of(p) if p.dim() == 2 else None for p in parameters]
 
 
 def clip_global_norm(tensors: Iterable[Tensor], limit: float | None) -> float:

@@ -16,6 +16,7 @@ from burnish.learning.spec import LearnerSpec
 from burnish.learning.statistics import projections, token_statistics
 from burnish.ledger import Ledger
 from burnish.losses.build import SAMPLER_LOGPROB
+from burnish.losses.signals import ABSENT
 from burnish.losses.term import Need, Term, TermValues, TokenView
 from burnish.models.flops import ModelFlops
 from burnish.models.language_model import LanguageModel
@@ -91,6 +92,51 @@ def score(
             for name in want:
                 values[name][batch.tokens.cpu().numpy()] = statistics[name].double().cpu().numpy()
     return Scored(tokens, values)
+
+
+def score_top(
+    model: LanguageModel,
+    groups: Sequence[Group],
+    k: int,
+    signals: tuple[str, str],
+    layout: LearnerSpec | None = None,
+    *,
+    temperature: float = 1.0,
+    ledger: Ledger | None = None,
+    role: str | None = None,
+) -> float:
+    """Write the k most probable tokens under the distribution each sampled token was drawn from, [T, k].
+
+    `signals` are the names of ids and of log-probabilities; with a vocabulary of fewer than k tokens it is all of them.
+    `temperature` multiplies that of the record, for a sampler that drew at another one than it says. Returns the mean
+    mass that they cover.
+    """
+    layout, ledger, role = layout or LearnerSpec(), ledger or Ledger(), role or model.name
+    tokens = collect(groups, [Term("score", SAMPLER_LOGPROB, _nothing, needs=frozenset())])
+    k = min(k, model.vocab_size)
+    ids, logprobs = np.zeros((len(tokens), k)), np.full((len(tokens), k), ABSENT)
+    batches = pack(
+        tokens, layout.micro_batch_tokens, share=layout.share_prefixes and model.sharing, packing=layout.packing,
+        padded=not model.sharing,
+    )  # fmt: skip
+    ledger.add(role, "scored_tokens", len(tokens))
+    flops = ModelFlops.of(model)
+    with torch.no_grad(), ledger.timed(role), model.numerics():
+        for pieces in batches:
+            batch = MicroBatch.lay_out(pieces, model.device)
+            ledger.add(role, "flops", flops.forward(batch.runs, len(batch.tokens)))
+            flat = batch.tokens.cpu().numpy()
+            heat = torch.from_numpy(tokens.temperature[flat] * temperature).to(model.device)
+            found = model.head.top(batch.hidden(model), k, temperature=heat, support=batch.support(tokens))
+            ids[flat], logprobs[flat] = (each.double().cpu().numpy() for each in found)
+    logprobs = np.maximum(logprobs, ABSENT)
+    for tree in tokens.trees:
+        for node, (offsets, places) in tree.trained.items():
+            for name, values in zip(signals, (ids, logprobs), strict=True):
+                array = np.full((len(tree.trace.nodes[node]), k), np.nan)
+                array[offsets] = values[places]
+                tree.trace.write(node, name, array, axes=("top",))
+    return float(np.exp(logprobs).sum(axis=1).mean()) if len(tokens) else 1.0
 
 
 def whole(trace: Trace) -> Group:

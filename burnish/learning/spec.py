@@ -9,8 +9,34 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from burnish.models.spec import HeadPath
 
 OptimizerName = Literal[
-    "adamw", "adam", "sgd", "rmsprop", "adafactor", "nadam", "radam", "adagrad", "adamax", "adadelta"
+    "adamw", "adam", "sgd", "rmsprop", "adafactor", "nadam", "radam", "adagrad", "adamax", "adadelta", "muon"
 ]
+
+
+class MuonSpec(BaseModel):
+    """Muon's own settings. It has the matrices of linear maps; embeddings, head, routers, norms, biases are AdamW's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    momentum: float = Field(default=0.95, ge=0, lt=1, description="Share of the momentum that a step keeps")
+    nesterov: bool = Field(default=True, description="Look one step ahead along the momentum")
+    iterations: int = Field(default=5, ge=1, le=50, description="Newton-Schulz iterations")
+    coefficients: Literal["jordan", "polar"] = Field(
+        default="jordan", description="Of the iterations: Jordan's, the same in each, or those of Polar Express"
+    )
+    scale: Literal["match_rms", "original", "spectral"] = Field(
+        default="match_rms",
+        description="What a matrix's step is multiplied by: 0.2 sqrt(the longer side), so that AdamW's learning rate "
+        "and decay carry over; sqrt(outputs / inputs), at least 1; or that without the floor",
+    )
+    normalise: bool = Field(default=False, description="Even out the rows by their running size (NorMuon)")
+    split: bool = Field(default=True, description="Treat maps that are fused in one matrix each by itself")
+    rest_lr: float = Field(
+        default=1.0, gt=0, allow_inf_nan=False, description="AdamW's learning rate over that of the matrices"
+    )
+    precision: Literal["float32", "bfloat16"] = Field(
+        default="float32", description="Of the iterations; bfloat16 is faster where the machine has it"
+    )
 
 
 class OptimizerSpec(BaseModel):
@@ -40,6 +66,16 @@ class OptimizerSpec(BaseModel):
     final_ratio: float = Field(
         default=0.0, ge=0, le=1, description="Learning rate at the end of the decay, over its peak"
     )
+
+    muon: MuonSpec = Field(default=MuonSpec(), description="For name muon")
+
+    @model_validator(mode="after")
+    def _muons_keys_used(self) -> OptimizerSpec:
+        fields = MuonSpec.model_fields
+        unused = [key for key in fields if getattr(self.muon, key) != fields[key].default]
+        if self.name != "muon" and unused:
+            raise ValueError(f"muon.{', muon.'.join(unused)}: unused by optimizer {self.name}; set name to muon")
+        return self
 
     @model_validator(mode="after")
     def _schedule_keys_used(self) -> OptimizerSpec:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from burnish.learning.collect import StepTokens
 from burnish.learning.packing import MicroBatch
+from burnish.losses.signals import TOP_IDS
 from burnish.losses.term import Need
 from burnish.models.head_loss import head_loss
 from burnish.models.language_model import LanguageModel
@@ -62,6 +63,11 @@ def token_statistics(
         result["policy_logprob"] = logprob
         if entropy is not None:
             result["policy_entropy"] = entropy
+    if "policy_top_logprobs" in needs:
+        ids = torch.from_numpy(step.signals[TOP_IDS][chosen].astype("int64")).to(hidden.device)
+        temperature = None if plain_serves else torch.from_numpy(step.temperature[chosen]).to(hidden.device)
+        support = None if plain_serves else batch.support(step)
+        result["policy_top_logprobs"] = model.head.gathered(hidden, ids, temperature=temperature, support=support)
     return {name: result[name] for name in needs}
 
 
@@ -94,7 +100,7 @@ def projections(batch: MicroBatch, step: StepTokens, needs: frozenset[Need]) -> 
     """Vocabulary projections that `token_statistics` makes: one a trained token and distribution."""
     policy = bool(needs & _POLICY)
     distributions = 1 if not policy or _plain_serves(batch, step) else policy + ("logprob" in needs)
-    return distributions * len(batch.tokens)
+    return (distributions + ("policy_top_logprobs" in needs)) * len(batch.tokens)
 
 
 def _plain_serves(batch: MicroBatch, step: StepTokens) -> bool:

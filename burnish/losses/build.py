@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import singledispatch
 
-from burnish.errors import InputError, note
-from burnish.losses import functions
-from burnish.losses.spec import CrossEntropySpec, EntropySpec, PolicyGradientSpec, ReferenceKlSpec, TermSpec
+from burnish.errors import InputError
+from burnish.losses import functions, policy
+from burnish.losses.signals import OLD_LOGPROB, SAMPLER_LOGPROB, reference_signal
+from burnish.losses.spec import (
+    REFUSED_KL,
+    CovariancePenaltySpec,
+    CrossEntropySpec,
+    DriftSpec,
+    EntropySpec,
+    PolicyGradientSpec,
+    ReferenceKlSpec,
+    ScoreCenteringSpec,
+    TermSpec,
+)
 from burnish.losses.term import Need, Term, TermValues, TokenView
 
-SAMPLER_LOGPROB = "sampler_logprob"
-"""Signal name of the behaviour log-probability stored with each sampled token."""
-OLD_LOGPROB = "old_logprob"
-"""Signal name of the learner's own log-probability at the start of an update."""
-
-
-def reference_signal(model: str) -> str:
-    """Name of the signal that holds a frozen model's log-probabilities of the sampled tokens."""
-    return f"{model}_logprob"
+__all__ = ["OLD_LOGPROB", "SAMPLER_LOGPROB", "build", "reference_signal"]
 
 
 @singledispatch
@@ -67,38 +70,35 @@ def _cross_entropy(spec: CrossEntropySpec) -> Term:
 
 @build.register
 def _policy_gradient(spec: PolicyGradientSpec) -> Term:
-    old_name = SAMPLER_LOGPROB if spec.old == "sampler" else OLD_LOGPROB
+    return policy.policy_gradient(spec)
 
-    def values(view: TokenView) -> TermValues:
-        logprob, old, advantage = view["policy_logprob"], view[old_name], view[spec.stream]
-        clip = (spec.clip_low, spec.clip_high)
-        loss = functions.clipped_policy_gradient(logprob, old, advantage, *clip)
-        gap = (logprob.detach() - view[SAMPLER_LOGPROB]).abs()
-        share = functions.clipped_share(logprob, old, advantage, *clip)
-        return TermValues(loss, {"clipped_share": share, "sampler_gap": gap})
 
-    reads = tuple(dict.fromkeys((old_name, SAMPLER_LOGPROB)))
-    return _term("policy_gradient", spec, spec.stream, values, "policy_logprob", reads)
+@build.register
+def _score_centering(spec: ScoreCenteringSpec) -> Term:
+    return policy.score_centering(spec)
+
+
+@build.register
+def _covariance_penalty(spec: CovariancePenaltySpec) -> Term:
+    return policy.covariance_penalty(spec)
+
+
+@build.register
+def _drift(spec: DriftSpec) -> Term:
+    return policy.drift(spec)
 
 
 @build.register
 def _reference_kl(spec: ReferenceKlSpec) -> Term:
-    if spec.estimator == "k3":
-        note(
-            "estimator 'k3' in the loss follows the gradient of KL(reference || policy), not of the KL it reports; "
-            "use 'k3_ratio' or 'k2'"
-        )
+    if reason := REFUSED_KL.get(spec.estimator):
+        raise InputError(f"estimator {spec.estimator!r}: {reason}")
+    if spec.estimator == "k1_reward":
+        raise InputError("estimator 'k1_reward' is no term of a loss: it is taken from the reward by an annotator")
     reference = reference_signal(spec.reference)
 
     def values(view: TokenView) -> TermValues:
-        logprob, ref = view["policy_logprob"], view[reference]
-        if spec.estimator == "k2":
-            loss = functions.kl_k2(logprob, ref)
-        elif spec.estimator == "k3":
-            loss = functions.kl_k3(logprob, ref)
-        else:
-            base = functions.kl_k3 if spec.estimator == "k3_ratio" else functions.kl_k1
-            loss = functions.ratio_weighted(base(logprob, ref), logprob, view[SAMPLER_LOGPROB])
+        logprob, ref, old = view["policy_logprob"], view[reference], view[SAMPLER_LOGPROB]
+        loss = functions.kl_loss(spec.estimator, logprob, ref, old)
         return TermValues(loss, {"reference_kl": functions.kl_k3(logprob.detach(), ref)})
 
     reads = (reference, SAMPLER_LOGPROB)

@@ -9,38 +9,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from burnish.losses.ratios import capped
+
 
 def cross_entropy(logprob: Tensor, weight: Tensor) -> Tensor:
     """Weighted negative log-likelihood, -weight * log pi."""
     return -weight * logprob
-
-
-def clipped_policy_gradient(
-    logprob: Tensor, old_logprob: Tensor, advantage: Tensor, clip_low: float = 0.2, clip_high: float = 0.2
-) -> Tensor:
-    """-min(r A, clip(r, 1 - clip_low, 1 + clip_high) A) with r = pi / old.
-
-    Schulman et al. 2017 (1707.06347), with the asymmetric clip of DAPO (2503.14476). On-policy (r = 1) its gradient
-    is that of REINFORCE, -A * grad log pi.
-    """
-    ratio = _ratio(logprob, old_logprob)
-    clipped = ratio.clamp(1.0 - clip_low, 1.0 + clip_high)
-    return -torch.minimum(ratio * advantage, clipped * advantage)
-
-
-def _ratio(logprob: Tensor, old_logprob: Tensor) -> Tensor:
-    """pi / old; far beyond any clip the log-ratio stops growing, so that infinity times zero never becomes NaN."""
-    return torch.exp((logprob - old_logprob).clamp(max=40.0))
-
-
-def clipped_share(
-    logprob: Tensor, old_logprob: Tensor, advantage: Tensor, clip_low: float = 0.2, clip_high: float = 0.2
-) -> Tensor:
-    """1 where clipping removed the token's gradient, 0 elsewhere."""
-    ratio = torch.exp(logprob.detach() - old_logprob)
-    high = (ratio > 1.0 + clip_high) & (advantage > 0)
-    low = (ratio < 1.0 - clip_low) & (advantage < 0)
-    return (high | low).to(logprob.dtype)
 
 
 def kl_k1(logprob: Tensor, reference_logprob: Tensor) -> Tensor:
@@ -64,4 +38,11 @@ def ratio_weighted(values: Tensor, logprob: Tensor, old_logprob: Tensor) -> Tens
 
     This is the fix of DeepSeek-V3.2 for a KL term in the loss.
     """
-    return values * _ratio(logprob, old_logprob)
+    return values * capped(logprob - old_logprob)
+
+
+def kl_loss(estimator: str, logprob: Tensor, reference_logprob: Tensor, old_logprob: Tensor) -> Tensor:
+    """An estimator of KL(pi || ref) as a loss, by name: a k, `_ratio` where it is weighted with pi / old."""
+    base = {"k1": kl_k1, "k2": kl_k2, "k3": kl_k3}[estimator[:2]]
+    values = base(logprob, reference_logprob)
+    return ratio_weighted(values, logprob, old_logprob) if estimator.endswith("_ratio") else values

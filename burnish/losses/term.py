@@ -14,11 +14,12 @@ from burnish.losses.spec import Reduction
 Scope = Literal["token", "sequence", "pair", "group", "step"]
 """What a token's value may depend on: its own statistics alone, or those of its whole sequence, pair, group or step."""
 
-Need = Literal["logprob", "policy_logprob", "policy_entropy"]
+Need = Literal["logprob", "policy_logprob", "policy_entropy", "policy_top_logprobs"]
 """Token statistics a term asks the learner for.
 
 `logprob` is under the model's own distribution. The `policy_` ones are under the distribution that was sampled from:
-the same temperature and the same kept support as the sampler used.
+the same temperature and the same kept support as the sampler used. `policy_top_logprobs` is [M, k]: of the tokens that
+the signal `top_ids` [M, k] names, which the sampler found most probable.
 """
 
 

@@ -54,4 +54,13 @@ SFT = Method(
     page="docs/methods/sft.md",
     recipe=SftRecipe,
     declare=declare,
+    rows=("sft",),
+    serves={
+        "imitate": "raises the probability of each demonstrated token",
+        "correct": "with demonstrations of right answers",
+        "act": "with demonstrated conversations, the tools' results among them; a generated world's oracle gives some",
+        "keep-form": "with demonstrations that keep the form",
+        "know": "with demonstrations that state the facts",
+    },
+    formula="L = - sum_t w_t log pi(y_t | x, y_<t) / sum_t w_t",
 )

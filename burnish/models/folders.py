@@ -40,7 +40,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     InputError before the block runs, so that a mistyped path never deletes the user's own files.
     """
     target = Path(path).absolute()
-    _check_replaceable(target)
+    check_replaceable(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.parent / f".{target.name[:100]}.{secrets.token_hex(8)}"
     try:  # named before it is made: a signal that lands while it is made finds it here to remove
@@ -69,9 +69,14 @@ def is_model_folder(path: Path) -> bool:
     return any((path / name).is_file() for name in _MODEL_FILES)
 
 
-def _check_replaceable(target: Path) -> None:
+def check_replaceable(target: Path) -> None:
+    """Raise InputError where a model folder cannot stand: at a file or below one, and in the place of a folder with
+    other files."""
     if target.is_file():
         raise InputError(f"{target} is a file: give the path of a folder to save the model in")
+    above = next(folder for folder in target.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise InputError(f"{above} is a file: give the path of a folder to save the model in")
     if target.is_dir() and any(target.iterdir()) and not is_model_folder(target):
         raise InputError(f"{target} holds other files, which saving a model would delete: give a new or empty folder")
 

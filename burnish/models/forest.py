@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from burnish.models.calls import Attention, plan
+from burnish.models.call_attention import Attention
+from burnish.models.calls import plan
 from burnish.models.devices import flex_serves
 
 

@@ -170,14 +170,50 @@ class Head:
             return empty, empty if entropy else None
         return torch.cat(logprobs), torch.cat(entropies) if entropy else None
 
-    def _chunk(
-        self, hidden: Tensor, targets: Tensor, temperature: Tensor | None, support: KeptSupport | None, entropy: bool
-    ) -> tuple[Tensor, Tensor | None]:
+    def gathered(
+        self, hidden: Tensor, ids: Tensor, *, temperature: Tensor | None = None, support: KeptSupport | None = None
+    ) -> Tensor:
+        """Log-probabilities [M, k] of `ids` [M, k] at hidden states [M, H]; see `token_statistics`."""
+        parts = []
+        for start in range(0, hidden.shape[0], self.chunk_rows):
+            here = slice(start, start + self.chunk_rows)
+            cut = None if support is None else support.slice(start, start + self.chunk_rows)
+            part = (hidden[here], ids[here], None if temperature is None else temperature[here], cut)
+            chunk = checkpoint(self._picked, *part, use_reentrant=False) if torch.is_grad_enabled() else None
+            parts.append(self._picked(*part) if chunk is None else chunk)
+        return torch.cat(parts) if parts else hidden.new_zeros(ids.shape)
+
+    def _picked(self, hidden: Tensor, ids: Tensor, temperature: Tensor | None, support: KeptSupport | None) -> Tensor:
+        logits = self._drawn_from(hidden, temperature, support)
+        return logits.gather(-1, ids) - torch.logsumexp(logits, dim=-1, keepdim=True)
+
+    @torch.no_grad()
+    def top(
+        self, hidden: Tensor, k: int, *, temperature: Tensor | None = None, support: KeptSupport | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Ids and log-probabilities [M, k] of the most probable tokens at hidden states [M, H]; -inf where a kept
+        support has fewer."""
+        ids, logprobs = [], []
+        for start in range(0, hidden.shape[0], self.chunk_rows):
+            here = slice(start, start + self.chunk_rows)
+            cut = None if support is None else support.slice(start, start + self.chunk_rows)
+            logits = self._drawn_from(hidden[here], None if temperature is None else temperature[here], cut)
+            best = torch.topk(torch.log_softmax(logits, dim=-1), k, dim=-1)
+            ids.append(best.indices)
+            logprobs.append(best.values)
+        return torch.cat(ids), torch.cat(logprobs)
+
+    def _drawn_from(self, hidden: Tensor, temperature: Tensor | None, support: KeptSupport | None) -> Tensor:
+        """Logits [m, V] of the distribution that was sampled from."""
         logits = self.logits(hidden)
         if temperature is not None:
             logits = logits / temperature[:, None].to(logits.dtype)
-        if support is not None:
-            logits = support.restrict(logits)
+        return logits if support is None else support.restrict(logits)
+
+    def _chunk(
+        self, hidden: Tensor, targets: Tensor, temperature: Tensor | None, support: KeptSupport | None, entropy: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        logits = self._drawn_from(hidden, temperature, support)
         norm = torch.logsumexp(logits, dim=-1)
         logprob = logits.gather(-1, targets[:, None]).squeeze(-1) - norm
         if not entropy:

@@ -35,6 +35,8 @@ CHAT_TEMPLATE = (
 """A message ends with a newline, the model's own with the stop token: every render is a prefix of the next one."""
 
 CONTEXT_LENGTH = 512
+ROPE_THETA = 10_000.0
+"""Base of the rotary embedding's wave lengths."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def nursery_config(size: str, *, context_length: int = CONTEXT_LENGTH) -> LlamaC
         num_attention_heads=shape.heads,
         num_key_value_heads=shape.kv_heads,
         max_position_embeddings=context_length,
-        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
+        rope_parameters={"rope_type": "default", "rope_theta": ROPE_THETA},
         tie_word_embeddings=True,
         pad_token_id=SPECIAL_TOKENS.index(PAD),
         bos_token_id=SPECIAL_TOKENS.index(BOS),
@@ -125,6 +127,11 @@ def fresh_folder(size: str) -> Path:
                     fresh_network(size).save_pretrained(aside)
                     character_tokenizer().save_pretrained(aside)
     return folder
+
+
+def fresh_content(size: str) -> str:
+    """Everything here that decides what a fresh model of a size is. Imports neither torch nor transformers."""
+    return repr((SIZES[size], CONTEXT_LENGTH, ROPE_THETA, SPECIAL_TOKENS, CHARACTERS, CHAT_TEMPLATE))
 
 
 def parameters(size: str) -> int:

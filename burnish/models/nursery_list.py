@@ -71,8 +71,10 @@ class NurseryEntry:
 
     @property
     def cached(self) -> Path:
-        """Where it is built by default; another recipe has another place."""
-        content = f"{self.recipe.read_text('utf-8')}{self.overrides}{self.stored}"
+        """Where it is built by default; another recipe, and another network to begin with, has another place."""
+        from burnish.models.nursery import fresh_content  # which imports this
+
+        content = f"{self.recipe.read_text('utf-8')}{self.overrides}{self.stored}{fresh_content(self.size)}"
         return cache_directory() / "nursery" / f"{self.name}-{stable_hash(content):016x}"
 
     @property

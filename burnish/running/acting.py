@@ -11,10 +11,10 @@ from burnish.environments.registry import build
 from burnish.environments.spec import AnyEnvironment
 from burnish.ledger import Ledger
 from burnish.methods.method import Declaration
-from burnish.methods.recipe import Recipe, RolloutRecipe
+from burnish.methods.recipe import EvaluationSpec, Recipe, RolloutRecipe
 from burnish.models.language_model import LanguageModel
 from burnish.outside import Outside
-from burnish.sampling.protocol import Sampler, SamplingParams
+from burnish.sampling.protocol import Sampler
 from burnish.sources.calls import syntax_of, tool_role
 from burnish.sources.context import Context
 from burnish.sources.episodes import Stage
@@ -72,10 +72,9 @@ def trial_of(
     return Stage.of(family, episodes, setting_of(context, model), syntax_of(spec.calls, context.format), refills=0)
 
 
-def greedy_context(sampler: Sampler, form: Format, max_tokens: int, seed: int, ledger: Ledger) -> Context:
-    """A context in which the most probable token is always taken, counted as an evaluation's."""
-    params = SamplingParams(max_tokens, temperature=0.0, stop_ids=form.stop_ids)
-    return Context(sampler, form, params, seed, ledger, role="evaluation")
+def evaluation_context(sampler: Sampler, form: Format, spec: EvaluationSpec, seed: int, ledger: Ledger) -> Context:
+    """A context that draws as the evaluation says, counted as an evaluation's."""
+    return Context(sampler, form, spec.sampling.params(form.stop_ids), seed, ledger, role="evaluation")
 
 
 def setting_of(context: Context, model: LanguageModel) -> Setting:

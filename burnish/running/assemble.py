@@ -14,7 +14,6 @@ from burnish.control.guards import Guards
 from burnish.control.spec import PhaseSpec
 from burnish.environments.protocol import Family
 from burnish.environments.registry import Custom
-from burnish.errors import InputError
 from burnish.feedback.build import build as build_feedback
 from burnish.feedback.checking import Check
 from burnish.feedback.judge import Feedback
@@ -30,10 +29,12 @@ from burnish.methods.registry import METHODS
 from burnish.models.language_model import LanguageModel
 from burnish.models.loading import load_model
 from burnish.outside import Outside
-from burnish.running.acting import acting_of, decoded, family_of, greedy_context, setting_of, trial_of
+from burnish.running.acting import acting_of, decoded, evaluation_context, family_of, setting_of, trial_of
 from burnish.running.contradictions import check_recipe, check_tasks
+from burnish.running.held_apart import checked_overlap
 from burnish.running.judgeable import judgeable
 from burnish.sampling import LocalEngine
+from burnish.sampling.mismatch import MismatchedEngine
 from burnish.signals.annotators import Annotator
 from burnish.sources.context import Context
 from burnish.sources.episodes import Stage
@@ -45,6 +46,7 @@ from burnish.sources.spec import EpisodesSpec
 from burnish.tasks import Task, build_tasks
 from burnish.tasks.build import Data, read_data
 from burnish.tasks.checking import Room, fitting
+from burnish.tasks.overlap import Overlap
 from burnish.tasks.rendering import prompt_of
 from burnish.traces import Span
 from burnish.traces.templates import Format, chat_format
@@ -80,6 +82,10 @@ class Parts:
     held_out: list[Task] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     """How the data was read."""
+    overlap: Overlap | None = None
+    """What of the held-out tasks is in the training data."""
+    behaviour: MismatchedEngine | None = None
+    """What samples in the place of `sampler`, where a mismatch is asked for; `sampler` then only evaluates."""
     trial: Stage | None = None
     """What held-out attempts are made with, where an environment judges them."""
     check: Check | None = None
@@ -96,10 +102,20 @@ class Parts:
             if feedback is not None:
                 feedback.close()
 
+    def publish(self) -> None:
+        """Tell every sampler of the policy's weights."""
+        for engine in (self.sampler, self.behaviour):
+            if engine is not None:
+                engine.publish(self.policy.version)
+
     def phase(self, spec: PhaseSpec) -> Phase:
         """The parts of a phase, built when it first runs."""
         if id(spec) not in self.phases:
-            models = {**self.references, self.policy.name: Reference(self.policy)}
+            mine = Reference(self.policy)
+            drawn = mine
+            if self.behaviour is not None:
+                drawn = Reference(self.behaviour.model, temperature=self.behaviour.spec.temperature)
+            models = {**self.references, self.policy.name: mine, "sampler": drawn}
             annotators = [build_annotator(a, models, self.recipe.learner, self.ledger) for a in spec.annotators]
             self.phases[id(spec)] = Phase(spec, annotators, [build_term(t) for t in spec.terms])
         return self.phases[id(spec)]
@@ -147,7 +163,7 @@ def assemble(recipe: Recipe, *, base: Path | None = None, outside: Outside | Non
     family = None
     if recipe.environment is not None:
         family = family_of(recipe.environment, seed=recipe.seed, base=base, tasks=data.tasks)
-    held_out, trial = _held_out(recipe, data.tasks if family is None else family.tasks(), family, base)
+    held_out, trial, shared = _held_out(recipe, data.tasks if family is None else family.tasks(), family, base)
     policy = load_model(recipe.model, name="policy", seed=recipe.seed)
     form = format_of(policy, recipe.model.template)
     room = Room(policy.context_length, "the context of the model")
@@ -161,10 +177,15 @@ def assemble(recipe: Recipe, *, base: Path | None = None, outside: Outside | Non
         total_steps=recipe.steps * passes * min(recipe.learner.optimizer_steps, recipe.prompts_per_step),
         ledger=ledger,
     )  # fmt: skip
-    sampler = context = feedback = acting = None
+    sampler = context = feedback = acting = behaviour = None
     if isinstance(recipe, RolloutRecipe):
         sampler = LocalEngine(policy, max_rows=recipe.engine_rows, deterministic=recipe.deterministic)
-        context = Context(sampler, form, recipe.sampling.params(form.stop_ids), recipe.seed, ledger)
+        if recipe.mismatch is not None:
+            copy = load_model(recipe.model, name="policy", train=False, seed=recipe.seed)
+            behaviour = MismatchedEngine(
+                policy, copy, recipe.mismatch, max_rows=recipe.engine_rows, deterministic=recipe.deterministic
+            )
+        context = Context(behaviour or sampler, form, recipe.sampling.params(form.stop_ids), recipe.seed, ledger)
         if recipe.rewards is not None:
             feedback = build_feedback(recipe.rewards, base, ledger=ledger, outside=outside)
             tasks = judgeable(tasks, feedback, recipe.data)
@@ -182,15 +203,16 @@ def assemble(recipe: Recipe, *, base: Path | None = None, outside: Outside | Non
     else:
         source = build_source(
             declaration.source, tasks, context=context, format=form, seed=recipe.seed, ledger=ledger, data=recipe.data,
-            stage=acting,
+            stage=acting, selection=recipe.selection if isinstance(recipe, RolloutRecipe) else None,
         )  # fmt: skip
     return Parts(
         recipe=recipe, declaration=declaration, policy=policy, format=form, learner=learner, sampler=sampler,
+        behaviour=behaviour,
         source=source,
         feedback=feedback, controller=build_controller(declaration.controller), guards=Guards(recipe.guards),
         ledger=ledger,
         references={name: _reference(recipe, policy, name) for name in declaration.references}, held_out=held_out,
-        told=data.told, trial=_trial(recipe, trial, form, sampler, policy, ledger),
+        told=data.told, overlap=shared, trial=_trial(recipe, trial, form, sampler, policy, ledger),
         check=_check(recipe, trial, held_out, base, ledger, outside),
     )  # fmt: skip
 
@@ -203,11 +225,11 @@ def _reference(recipe: Recipe, policy: LanguageModel, name: str) -> Reference:
 
 def _held_out(
     recipe: Recipe, tasks: Sequence[Task], family: Family | None, base: Path | None
-) -> tuple[list[Task], Family | None]:
-    """The held-out tasks, and what they are attempted in, where an environment judges them."""
+) -> tuple[list[Task], Family | None, Overlap | None]:
+    """The held-out tasks, what they are attempted in, where an environment judges them, and what training shares."""
     evaluation = recipe.evaluation
     if evaluation is None:
-        return [], None
+        return [], None, None
     if evaluation.environment is not None:
         trial: Family | None = family_of(evaluation.environment, seed=recipe.seed, base=base)
         held_out = trial.tasks()
@@ -215,12 +237,7 @@ def _held_out(
         assert evaluation.data is not None  # the spec holds one of the two
         trial = family if isinstance(family, Custom) else None
         held_out = build_tasks(evaluation.data, seed=recipe.seed, base=base)
-    shared = {t.id for t in tasks} & {t.id for t in held_out}
-    if shared:
-        raise InputError(
-            f"{len(shared)} of the {len(held_out)} held-out tasks are also trained on: evaluation.data and data overlap"
-        )
-    return held_out, trial
+    return held_out, trial, checked_overlap(evaluation, held_out, tasks, recipe.environment)
 
 
 def _check(
@@ -253,5 +270,5 @@ def _trial(
     spec = recipe.evaluation.environment or recipe.environment
     assert spec is not None  # the family is its
     episodes = recipe.episodes if isinstance(recipe, RolloutRecipe) else EpisodesSpec()
-    context = greedy_context(sampler, form, recipe.evaluation.max_tokens, recipe.seed, ledger)
+    context = evaluation_context(sampler, form, recipe.evaluation, recipe.seed, ledger)
     return trial_of(spec, family, episodes, context, policy)

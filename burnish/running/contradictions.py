@@ -36,6 +36,7 @@ OPTIMIZER_KEYS: dict[str, frozenset[str]] = {
     "adadelta": frozenset({"eps"}),
     "sgd": frozenset({"momentum"}),
     "adafactor": frozenset(),
+    "muon": frozenset({"betas", "eps"}),
 }
 """Which of `betas`, `eps` and `momentum` each optimizer has. A test compares it with torch."""
 
@@ -115,6 +116,9 @@ def _set(part: BaseModel, key: str) -> Any:
 
 
 def _checkpoints(recipe: Recipe) -> Found:
+    mismatch = recipe.mismatch if isinstance(recipe, RolloutRecipe) else None
+    if mismatch is not None and mismatch.stale and recipe.checkpoint_every:
+        yield ("mismatch", "stale"), "a checkpoint does not hold the older weights: set checkpoint_every to 0"
     if not recipe.checkpoint_every and _set(recipe, "keep_checkpoints"):
         yield ("keep_checkpoints",), "unused: checkpoint_every is 0, so there are none; set that or remove this"
 
@@ -157,6 +161,8 @@ def _data(recipe: Recipe) -> Found:
         if data.answer and _set(data, "answer") is not None:
             use = f"it is for whoever judges samples; {recipe.method} does not use it, so remove it"
             yield (*prefix, "answer"), use
+    if recipe.data is not None and recipe.data.priority is not None:
+        yield ("data", "priority"), f"{recipe.method} does not sample, so no success rates are measured: remove it"
     if recipe.data is not None and recipe.data.window is not None and recipe.data.window.measured:
         yield (
             ("data", "window", "column"),
@@ -216,6 +222,18 @@ def _sampling(recipe: RolloutRecipe, declaration: Declaration) -> Found:
             yield ("rewards",), "every weight is 0, so every reward is 0 and nothing is learned; give one a weight"
     if not isinstance(recipe, GrpoRecipe):
         return
+    if recipe.samples_per_prompt == 1 and not recipe.options.alone:
+        yield (
+            ("samples_per_prompt",),
+            f"a group of one has nothing to compare, and options.advantage {recipe.options.advantage} compares; set it "
+            "to 2 or more, or options.advantage to reinforce_pp or remax",
+        )
+    if (k := recipe.options.k) is not None and k > recipe.samples_per_prompt:
+        yield (
+            ("options", "k"),
+            f"the best of {k} is asked for of {recipe.samples_per_prompt} samples of a prompt; lower it, or raise "
+            "samples_per_prompt",
+        )
     once = recipe.options.passes == 1 and recipe.learner.optimizer_steps == 1 and recipe.options.old == "learner"
     for key in ("clip_low", "clip_high"):
         if once and _set(recipe.options, key) is not None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from burnish.running.beats import HEARTBEAT, describe_heartbeat, read_heartbeat
 from burnish.running.journal import Journal
 from burnish.running.lock import Lock
 from burnish.traces import Group
-from burnish.traces.files import atomic_write
+from burnish.traces.files import atomic_write, flush
 from burnish.traces.store import write_groups
 
 LOCK = ".lock"
@@ -171,12 +170,20 @@ class RunDirectory:
             atomic_write(path, text + "\n")
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
-        """One line of metrics.jsonl, on disk before this returns. A number that is not finite becomes null."""
+        """One line of metrics.jsonl, handed to the system before this returns; `sync_metrics` forces it to disk.
+
+        A number that is not finite becomes null.
+        """
         line = json.dumps({k: finite(v) for k, v in record.items()}) + "\n"
         with self.writing("metrics.jsonl") as path, path.open("a", encoding="utf-8") as file:
             file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+
+    def sync_metrics(self) -> None:
+        """Force every line so far to disk: before a checkpoint, which vouches for them. A resume discards later ones,
+        so that it costs nothing when the machine, and not only the process, dies before they are there."""
+        with self.writing("metrics.jsonl") as path:
+            if path.exists():
+                flush(path)
 
     def write_traces(self, step: int, groups: Sequence[Group]) -> None:
         """The groups of one step."""

@@ -146,7 +146,11 @@ def _update(parts: Parts, steps: list[list[Group]], kept: Activations) -> Update
     terms = [term for spec in parts.declaration.controller.phases for term in parts.phase(spec).terms]
     sampling = recipe.sampling if isinstance(recipe, RolloutRecipe) else None
     cut = sampling is not None and (sampling.top_k > 0 or sampling.top_p < 1 or sampling.min_p > 0)
-    wanted = Wanted(frozenset().union(*(term.needs for term in terms)), restricted=cut)
+    wanted = Wanted(
+        frozenset().union(*(term.needs for term in terms)), restricted=cut,
+        tempered=sampling is not None and sampling.temperature not in (0, 1),
+        wide=any(term.scope != "token" for term in terms),
+    )  # fmt: skip
     again = learner.steps_taken > 0 or (learner.total_steps or 2) > 1
     share = -(-recipe.prompts_per_step // recipe.learner.optimizer_steps)  # groups of one optimizer step
     found = [
@@ -170,11 +174,13 @@ def _engine(parts: Parts, steps: list[list[Group]], kept: Activations) -> Engine
     recipe = parts.recipe
     if isinstance(recipe, RolloutRecipe):
         longest = max((len(trace.nodes[0]) for groups in steps for g in groups for trace in g.traces), default=1)
-        works.append(Work(recipe.prompts_per_step, longest, recipe.samples_per_prompt, recipe.sampling.max_tokens))
+        prompts, samples = recipe.prompts_per_step, recipe.samples_per_prompt
+        turns = recipe.environment is not None
+        works.append(Work(prompts, longest, samples, recipe.sampling.max_tokens, keep=turns))
     if recipe.evaluation is not None:
         longest = len(parts.render(max(parts.held_out, key=lambda task: len(task.text))))
         together = min(recipe.evaluation.concurrency, len(parts.held_out))
-        works.append(Work(together, longest, 1, recipe.evaluation.max_tokens))
+        works.append(Work(together, longest, recipe.evaluation.samples, recipe.evaluation.max_tokens))
     limit = parts.policy.context_length
     if limit is not None:
         works = [replace(w, max_tokens=max(1, min(w.max_tokens, limit - w.length))) for w in works]

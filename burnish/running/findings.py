@@ -23,4 +23,5 @@ def findings(parts: Parts) -> list[str]:
     lines += beyond_the_run(parts.recipe)
     memory = estimate(parts)
     lines += [f"data: {line}" for line in parts.told]
+    lines += [] if parts.overlap is None else parts.overlap.lines()
     return lines + [line for line in (memory.line(), memory.warning()) if line]

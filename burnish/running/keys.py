@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from burnish.feedback.spec import KEYS_OF_DEFAULT
-from burnish.methods.registry import METHODS
+from burnish.methods.registry import DECLARED, METHODS
 
 SYNONYMS: Mapping[str, str] = {
     "learning_rate": "optimizer.lr",
@@ -145,7 +145,7 @@ def suggestion(key: str, recipe: type[BaseModel], siblings: Sequence[str], metho
     prefix = f"{parent}." if parent else ""
     if near := difflib.get_close_matches(name, siblings, n=1, cutoff=0.8):
         return f"did you mean {prefix}{near[0]}?"
-    if others := [other for other, m in METHODS.items() if method not in ("", other) and _has(m.recipe, key)]:
+    if others := [other for other in DECLARED if method not in ("", other) and _has(METHODS[other].recipe, key)]:
         what = "methods that sample" if _samples(METHODS[others[0]].recipe, recipe, key) else "other methods"
         return f"it belongs to {what} ({', '.join(others)}); {method} does not use it, so remove it"
     elsewhere = [other for other in known if other.rpartition(".")[2] == name]

@@ -18,6 +18,8 @@ from burnish.running.journal import Journal
 from burnish.running.measure import measured, timing
 from burnish.running.progress import Progress
 from burnish.running.stateful import states
+from burnish.running.traced import score_traces, traces_due
+from burnish.sources.source import numbers_of
 from burnish.sources.spec import RolloutsSpec
 from burnish.traces import Group
 from burnish.tracking.trackers import Trackers
@@ -59,7 +61,7 @@ async def run_loop(run: Run) -> None:
         run.trackers.log(run.step, record)
         run.parts.ledger.add("run", "seconds", record["timing/seconds"] + record["timing/evaluate_seconds"])
         run.progress.step(record)
-        if recipe.traces_every and ((run.step - 1) % recipe.traces_every == 0 or run.step == recipe.steps):
+        if traces_due(recipe, run.step):
             run.directory.write_traces(run.step, groups)
         findings = run.parts.guards.observe(record)
         for sentence in findings.tell:
@@ -77,11 +79,12 @@ async def _step(run: Run) -> tuple[dict[str, Any], list[Group]]:
         run.journal.note("judging failed", step=run.step)  # a resume asks anew
         raise
     collected = time.perf_counter()
+    if traces_due(recipe, run.step + 1):
+        score_traces(parts, groups)
     metrics = _update(run, groups)
-    if parts.sampler is not None:
-        parts.sampler.publish(parts.policy.version)
+    parts.publish()
     run.step += 1
-    record = {"step": run.step, **metrics, **measured(groups), **kept(groups)}
+    record = {"step": run.step, **metrics, **measured(groups), **kept(groups), **numbers_of(parts.source)}
     updated = time.perf_counter()
     every = recipe.evaluation.every if recipe.evaluation else 0
     if run.evaluate is not None and (run.step == recipe.steps or (every and run.step % every == 0)):
@@ -143,6 +146,7 @@ def save_checkpoint(run: Run, score: float | None) -> None:
     _check_finite(run.parts)
     folder = run.directory.path / "checkpoints"
     about = {"step": run.step, "score": score, **run.identity}
+    run.directory.sync_metrics()
     write_checkpoint(
         folder / f"step-{run.step}", run.parts.learners, states(run.parts), about,
         lambda done, total: run.progress.phase("checkpoint", done, total),

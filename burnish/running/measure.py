@@ -9,12 +9,13 @@ import numpy as np
 import psutil
 
 from burnish.running.machine_memory import peak_memory
+from burnish.signals.rewards import members_of
 from burnish.traces import Group, Span, Status, Verdict
 
 
 def measured(groups: list[Group]) -> dict[str, float]:
     """What the groups say before training: reward, spread, length, truncation, entropy estimate, missing rewards."""
-    members = [m for g in groups for m in g.members]
+    members = [m for g in groups for m in members_of(g)]
     rewards = np.array([m.reward for m in members])
     if not any(m.verdict is not None for m in members):
         return {}
@@ -29,6 +30,7 @@ def measured(groups: list[Group]) -> dict[str, float]:
         )
         for n in names
     }
+    components |= _shaping(members)
     return {
         "reward": float(there.mean()) if len(there) else float("nan"),
         "reward_missing": float(np.isnan(rewards).sum()),
@@ -39,6 +41,13 @@ def measured(groups: list[Group]) -> dict[str, float]:
         **components,
         **_attempts(members),
     }
+
+
+def _shaping(members: list[Span]) -> dict[str, float]:
+    """The mean of what each rule of shaping added to the actor's rewards."""
+    added = [m.verdict.evidence.get("shaping", {}) for m in members if m.verdict is not None]
+    names = dict.fromkeys(name for each in added for name in each)
+    return {f"shaping/{n}": float(np.mean([each[n] for each in added if n in each])) for n in names}
 
 
 def _sampled(member: Span) -> np.ndarray:

@@ -52,5 +52,4 @@ def restore(parts: Parts, checkpoint: Checkpoint) -> None:
             checkpoint.load_learner(name, learner)
         except InputError as error:
             raise InputError(f"{checkpoint.path} is a checkpoint of another model: {error}") from None
-    if parts.sampler is not None:
-        parts.sampler.publish(parts.policy.version)
+    parts.publish()

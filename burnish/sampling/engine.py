@@ -78,13 +78,21 @@ class LocalEngine:
     # -- requests ------------------------------------------------------------------------------------------------
 
     async def sample(
-        self, prompt: Sequence[int], params: SamplingParams, *, n: int = 1, seed: int, task: int, sample: int = 0
+        self,
+        prompt: Sequence[int],
+        params: SamplingParams,
+        *,
+        n: int = 1,
+        seed: int,
+        task: int,
+        sample: int = 0,
+        keep: bool = True,
     ) -> list[Completion]:
         """See Sampler. The prompt is prefilled once for the n completions.
 
         Raises InputError for an empty prompt, ids outside the vocabulary, or a prompt that fills the context.
         """
-        return await self._finished(self._from_prompt(prompt, params, n, seed, task, sample))
+        return await self._finished(self._from_prompt(prompt, params, n, seed, task, sample, keep))
 
     async def extend(
         self,
@@ -125,12 +133,19 @@ class LocalEngine:
         return self._run(self._from_session(session, tokens, params, n, seed, task, sample))
 
     def _from_prompt(
-        self, prompt: Sequence[int], params: SamplingParams, n: int, seed: int, task: int, sample: int
+        self,
+        prompt: Sequence[int],
+        params: SamplingParams,
+        n: int,
+        seed: int,
+        task: int,
+        sample: int,
+        keep: bool = True,
     ) -> Request:
         history = checked_tokens(prompt, self.model.vocab_size, "prompt")
         if not history:
             raise InputError("the prompt is empty: there is no token to predict from")
-        return self._submit(Request(history, None, params, n, seed, task, sample))
+        return self._submit(Request(history, None, params, n, seed, task, sample, keep))
 
     def _from_session(
         self, session: Session, tokens: Sequence[int], params: SamplingParams, n: int, seed: int, task: int, sample: int

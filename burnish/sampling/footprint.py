@@ -22,6 +22,8 @@ class Work:
     length: int
     samples: int
     max_tokens: int
+    keep: bool = True
+    """Whether answers leave sessions behind."""
 
     @property
     def shared(self) -> int:
@@ -61,7 +63,7 @@ def engine_memory(engine: LocalEngine, works: Sequence[Work], *, layer_bytes: fl
         shared = rounded(work.shared, _PREFIX) if engine.deterministic else work.shared
         prefixes = min(work.prompts, -(-most // work.samples) + 1) * shared * token
         packed = min(work.prompts * work.length, max(scheduler.pack_tokens, work.length))
-        ended = rows[index] * work.own * token  # a row that ends leaves a copy of its keys to its session
+        ended = rows[index] * work.own * token if work.keep else 0  # a copy of its keys, for its session
         passing = max(passing, prefixes + max(logits[index] + ended, int(packed * (token + layer_bytes))))
     if engine.deterministic:  # a pool for each shape of request, instead of one for all
         held = sum(_pool(runner, r, rounded(w.own, _WIDTH)) for r, w in zip(rows, works, strict=True))

@@ -101,9 +101,17 @@ class Sampler(Protocol):
         ...
 
     async def sample(
-        self, prompt: Sequence[int], params: SamplingParams, *, n: int = 1, seed: int, task: int, sample: int = 0
+        self,
+        prompt: Sequence[int],
+        params: SamplingParams,
+        *,
+        n: int = 1,
+        seed: int,
+        task: int,
+        sample: int = 0,
+        keep: bool = True,
     ) -> list[Completion]:
-        """n completions of a prompt.
+        """n completions of a prompt. `keep`: they may be continued with `extend`; False saves the memory for that.
 
         Completion i draws with the numbers of (seed, task, sample + i, position), position being a token's place in
         the whole sequence; they depend neither on what shares the batch nor on when it runs.

@@ -41,6 +41,8 @@ class Request:
     seed: int
     task: int
     sample: int
+    keep: bool = True
+    """Whether its completions leave sessions behind."""
     rows: list[Row] = field(default_factory=list)
     done: bool = False
     error: BaseException | None = None
@@ -114,7 +116,7 @@ class Row:
             return "context"
         return None
 
-    def completion(self, finish: Finish, session: Session, flops: ModelFlops) -> Completion:
+    def completion(self, finish: Finish, session: Session | None, flops: ModelFlops) -> Completion:
         """What the sampler hands out."""
         params = self.request.params
         prefilled, operations = self._cost(flops)

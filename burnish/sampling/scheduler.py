@@ -185,13 +185,15 @@ class Scheduler:
             self.ready = deque(row for row in self.ready if row not in gone)
         self.active -= gone
         for (row, finish), cache in zip(ended, caches, strict=True):
-            session = Session(self.engine, [*row.request.history, *row.tokens], cache)
-            self.sessions[self._made] = session
-            self._made += 1
+            session = None
+            if row.request.keep:
+                session = Session(self.engine, [*row.request.history, *row.tokens], cache)
+                self.sessions[self._made] = session
+                self._made += 1
             self._complete(row, finish, session)
         self._room([])  # the rows in flight may need what the new sessions took
 
-    def _complete(self, row: Row, finish: Finish, session: Session) -> None:
+    def _complete(self, row: Row, finish: Finish, session: Session | None) -> None:
         completion = row.completion(finish, session, self.flops)
         self.counts.flops += completion.flops or 0
         row.request.complete(row, completion)
@@ -205,7 +207,7 @@ class Scheduler:
             self._end([(row, "cancelled") for row in request.rows if row in self.active or row in self.ready])
             if not request.done:
                 for row in request.rows:  # never started: nothing is cached
-                    session = Session(self.engine, list(request.history), None)
+                    session = Session(self.engine, list(request.history), None) if request.keep else None
                     self._complete(row, "cancelled", session)
 
     def requests(self) -> list[Request]:

@@ -145,7 +145,8 @@ class SharedRunner:
 
     def held(self, rows: Sequence[Row]) -> int:
         """See Runner."""
-        return sum(row.place[1].length for row in rows if row.place is not None) * self.shape.token_bytes
+        kept = (row.place[1].length for row in rows if row.place is not None and row.request.keep)
+        return sum(kept) * self.shape.token_bytes
 
     def leave(self, rows: Sequence[Row]) -> list[Cache | None]:
         """See Runner."""
@@ -153,10 +154,10 @@ class SharedRunner:
         leaving: dict[Pool, list[Place]] = {}
         for row in rows:
             if row.place is None:
-                caches.append(_detached(row.request.cache))
+                caches.append(_detached(row.request.cache) if row.request.keep else None)
                 continue
             pool, place = row.place
-            caches.append(pool.cache(place))
+            caches.append(pool.cache(place) if row.request.keep else None)
             leaving.setdefault(pool, []).append(place)
             row.place = None
         for pool, places in leaving.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -10,6 +11,29 @@ from burnish.sampling.protocol import SamplingParams
 
 COLDEST = 1e-6
 """Lowest temperature above 0: a logit of some thousands divided by it is still far from the limit of float32."""
+
+
+class MismatchSpec(BaseModel):
+    """A sampler that is on purpose not the learner, to study what corrects for that.
+
+    It has weights of its own. Log-probabilities are true: those of the distribution that it drew from.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rounded: Literal["none", "bfloat16", "int8"] = Field(
+        default="none", description="what its weights are rounded to; int8: each row of a matrix to 255 steps"
+    )
+    stale: int = Field(default=0, ge=0, le=1000, description="how many published versions its weights lag behind")
+    temperature: float = Field(
+        default=1.0, gt=0, allow_inf_nan=False, description="what it multiplies the temperature with, untold"
+    )
+
+    @model_validator(mode="after")
+    def _some(self) -> MismatchSpec:
+        if self.rounded == "none" and not self.stale and self.temperature == 1.0:
+            raise ValueError("rounded, stale or temperature must differ from the learner's; or remove mismatch")
+        return self
 
 
 class SamplingSpec(BaseModel):

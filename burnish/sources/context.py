@@ -36,7 +36,7 @@ class Context:
         rendered = prompt_of(self.format, task)
         with self.ledger.timed(self.role):
             completions = await self.sampler.sample(
-                rendered.tokens, self.params, n=n, seed=self.seed, task=task.number, sample=first
+                rendered.tokens, self.params, n=n, seed=self.seed, task=task.number, sample=first, keep=False
             )
         count_samples(self.ledger, self.role, completions)
         trace = Trace(f"{task.id}/{first}", {"task": task.id, "domain": task.domain})
@@ -51,6 +51,4 @@ class Context:
             parent, completion.tokens, authors, Role.ANSWER, completion.logprobs, support=completion.support,
             meta={"finish": completion.finish, "temperature": temperature},
         )  # fmt: skip
-        if completion.session is not None:
-            self.sampler.release(completion.session)
         return Span(trace, leaf)

@@ -18,13 +18,13 @@ from burnish.errors import InputError, RunError
 from burnish.feedback.reward import ROWS_FAULTS
 from burnish.outside import Direct, Outside
 from burnish.randomness import stable_hash
+from burnish.signals.rewards import BASELINE
 from burnish.sources.attempt import Course, Limits, Player, Result, gathered, spoilt
 from burnish.sources.calls import Calls, Syntax
-from burnish.sources.order import build_order
+from burnish.sources.order import MEASURING, build_order
 from burnish.sources.spec import EpisodesSpec, RolloutsSpec
 from burnish.sources.speech import RefusedError, Setting, Speech, Written
 from burnish.sources.voice import Voice
-from burnish.sources.window import MeasuredOrder
 from burnish.tasks import Task
 from burnish.tasks.training import TrainingDataSpec
 from burnish.traces import Group, Span, Status, Trace, Verdict
@@ -32,6 +32,8 @@ from burnish.traces.templates import Extension
 
 _ROUND = 1 << 32
 """Sample numbers between those of a task and those of its refills: no later epoch of the task comes there."""
+_GREEDY = 1 << 60
+"""First sample number of a task's greedy answers."""
 
 
 Makers = Callable[[Task, str, Sequence[int], Mapping[int, Sequence[Result]]], Sequence[Callable[[], Environment]]]
@@ -101,19 +103,26 @@ class Episodes:
 
     async def groups(self, step: int) -> AsyncIterator[Group]:
         """Attempt each of the step's tasks. Raises RunError when the environment spoilt every attempt of the step."""
+        async for group in self.attempted(self.order.at(step)):
+            yield group
+
+    async def attempted(self, chosen: Sequence[tuple[Task, int]]) -> AsyncIterator[Group]:
+        """Attempt each of these tasks, given with how often it was taken before; in their order."""
         n, slots = self.spec.samples_per_prompt, asyncio.Semaphore(self._at_once)
-        chosen = self.order.at(step)
 
         async def one(task: Task, taken: int) -> Group:
             async with slots:
-                return await attempts(self.stage, task, n, first=taken * n)
+                group = await attempts(self.stage, task, n, first=taken * n)
+                if self.spec.greedy:
+                    group.members.append(await greedy_answer(self.stage, task, taken))
+                return group
 
         running = [asyncio.ensure_future(one(task, taken)) for task, taken in chosen]
         groups = []
         try:
             for (task, taken), attempting in zip(chosen, running, strict=True):
                 groups.append(await attempting)
-                if isinstance(self.order, MeasuredOrder):
+                if isinstance(self.order, MEASURING):
                     self.order.saw(task, taken, groups[-1])
                 if len(groups) == len(running):
                     self.stage.settle()
@@ -125,11 +134,11 @@ class Episodes:
 
     def state(self) -> dict[str, Any]:
         """That of an order which goes by what was measured; all else is a function of the step."""
-        return self.order.state() if isinstance(self.order, MeasuredOrder) else {}
+        return self.order.state() if isinstance(self.order, MEASURING) else {}
 
     def load(self, state: dict[str, Any]) -> None:
         """Take up the state that `state` gave."""
-        if isinstance(self.order, MeasuredOrder):
+        if isinstance(self.order, MEASURING):
             self.order.load(state)
 
 
@@ -159,6 +168,18 @@ async def attempts(stage: Stage, task: Task, n: int, *, first: int = 0) -> Group
         if not wanted:
             break
     return group.written(found)
+
+
+async def greedy_answer(stage: Stage, task: Task, taken: int) -> Span:
+    """One attempt of the most probable tokens, named so and masked: it is compared with, and never trained."""
+    context = stage.setting.context
+    params = replace(context.params, temperature=0.0, top_k=0, top_p=1.0, min_p=0.0)
+    limits = replace(stage.limits, branch=None)
+    setting = replace(stage.setting, context=replace(context, params=params))
+    group = await attempts(replace(stage, setting=setting, limits=limits), task, 1, first=_GREEDY + taken)
+    answer = next((m for m in reversed(group.members) if not _lost(m.verdict)), group.members[-1])
+    answer.name, answer.masked = BASELINE, True
+    return answer
 
 
 @dataclass(frozen=True)

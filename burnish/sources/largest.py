@@ -12,9 +12,9 @@ import numpy as np
 
 from burnish.sources.context import Context
 from burnish.sources.episodes import Episodes
-from burnish.sources.order import Order
+from burnish.sources.order import MEASURING, Order
+from burnish.sources.selection import Selected
 from burnish.sources.source import Demonstrations, Source, demonstration_group
-from burnish.sources.window import MeasuredOrder
 from burnish.tasks import Task
 from burnish.tasks.rendering import prompt_of
 from burnish.traces import Author, Group, Role, Span, Trace
@@ -34,6 +34,8 @@ def largest_steps(source: Source, steps: int, *, budget: int, context_length: in
     A step that fills several micro-batches of `budget` tokens is cut short; an answer ends where the context is full.
     Empty for a source of another kind.
     """
+    if isinstance(source, Selected):
+        source = source.inner  # it takes no more groups than that would
     if isinstance(source, Episodes):
         longest = source.stage.limits.longest(source.context.params.max_tokens)
         answered = _Answered(source.context, longest, source.spec.samples_per_prompt, context_length, _BATCHES * budget)
@@ -53,7 +55,7 @@ def _largest(order: Order, steps: int) -> list[list[Task]]:
     So also of an order that goes by what will be measured: it cannot be looked up before.
     """
     sizes = {id(task): len(task.text) + len(str(task.demonstration or "")) for task in order.tasks}
-    if steps * order.per_step > _SCANNED or isinstance(order, MeasuredOrder):
+    if steps * order.per_step > _SCANNED or isinstance(order, MEASURING):
         longest = sorted(order.tasks, key=lambda task: -sizes[id(task)])
         return [(longest * (-(-order.per_step // len(longest))))[: order.per_step]]
     taken = [[task for task, _ in order.at(step)] for step in range(steps)]

@@ -11,11 +11,15 @@ from typing import Protocol
 
 from burnish.errors import InputError
 from burnish.randomness import counter_generator, stable_hash
+from burnish.sources.priority import PriorityOrder
 from burnish.sources.window import MeasuredOrder
 from burnish.tasks import Task
 from burnish.tasks.choosing import difficulties, in_stage
 from burnish.tasks.shares import Shares
 from burnish.tasks.training import CurriculumSpec, TrainingDataSpec
+
+MEASURING = (MeasuredOrder, PriorityOrder)
+"""Orders that go by what the run has measured, and so remember something."""
 
 
 class Order(Protocol):
@@ -79,7 +83,10 @@ class TaskOrder:
 
     def epochs(self, steps: int) -> int:
         """The most epochs that a part has begun after so many steps."""
-        places = steps * self.per_step
+        return self.begun(steps * self.per_step)
+
+    def begun(self, places: int) -> int:
+        """The most epochs that a part has begun after so many places."""
         counts = [(self.shares.before(places, part), len(tasks)) for part, tasks in enumerate(self.parts) if tasks]
         return max(-(-count // length) for count, length in counts)
 
@@ -121,6 +128,8 @@ def build_order(tasks: Sequence[Task], per_step: int, seed: int, data: TrainingD
     )  # fmt: skip
     if data.window is not None and data.window.measured:
         return MeasuredOrder(stages, data.window)
+    if data.priority is not None:
+        return PriorityOrder(stages, data.priority, seed)
     return stages[0][1] if len(stages) == 1 else StagedOrder(stages)
 
 

@@ -11,7 +11,8 @@ from burnish.sources.context import Context
 from burnish.sources.episodes import Episodes, Stage
 from burnish.sources.judged import unjudged
 from burnish.sources.order import Order, TaskOrder, build_order
-from burnish.sources.spec import DemonstrationsSpec, RolloutsSpec, SourceSpec
+from burnish.sources.selection import Selected
+from burnish.sources.spec import AnySelection, DemonstrationsSpec, RolloutsSpec, SourceSpec
 from burnish.tasks import Task
 from burnish.tasks.rendering import shown_after
 from burnish.tasks.training import TrainingDataSpec
@@ -49,6 +50,8 @@ class Demonstrations:
         without = [task.id for task in tasks if task.demonstration is None]
         if without:
             raise InputError(f"{len(without)} tasks have no demonstration to imitate, the first is {without[0]}")
+        if data is not None and data.priority is not None:
+            raise InputError("data.priority: demonstrations are not sampled, so no success rate is measured: remove it")
         if data is not None and data.window is not None and data.window.measured:
             raise InputError(
                 "data.window: demonstrations are not sampled, so no pass rate is measured: name a column with recorded "
@@ -70,6 +73,11 @@ class Demonstrations:
         """No state."""
 
 
+def numbers_of(source: Source) -> dict[str, float]:
+    """What a source has to say about the last step, for its record; most have nothing."""
+    return source.numbers() if isinstance(source, Selected) else {}
+
+
 def demonstration_group(task: Task, format: Format, key: str) -> Group:
     """A task's demonstration as a group: one member for each separately rendered segment."""
     members = []
@@ -89,17 +97,20 @@ def build(
     ledger: Ledger | None = None,
     data: TrainingDataSpec | None = None,
     stage: Stage | None = None,
+    selection: AnySelection | None = None,
 ) -> Source:
     """The source a spec declares, over tasks that `data` mixes, windows and stages.
 
-    Attempts are made on `stage`; without one they are single answers that somebody else judges.
+    Attempts are made on `stage`; without one they are single answers that somebody else judges. With `selection` more
+    of them are made than a step trains on.
 
     Raises InputError when it needs a sampler and there is none, and when there are no tasks for a step.
     """
     if isinstance(spec, RolloutsSpec):
         if context is None:
             raise InputError("rollouts need a sampler")
-        return Episodes(spec, tasks, stage or unjudged(context), data)
+        episodes = Episodes(spec, tasks, stage or unjudged(context), data)
+        return episodes if selection is None else Selected(episodes, selection)
     if isinstance(spec, DemonstrationsSpec):
         return Demonstrations(spec, tasks, format, seed, ledger, data)
     raise InputError(f"no source is registered for {type(spec).__name__}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
@@ -21,6 +23,40 @@ class RolloutsSpec(SourceSpec):
     """Groups of samples of the policy, one group a prompt: one turn each, or an attempt in an environment."""
 
     samples_per_prompt: int
+    greedy: bool = False
+    """Whether each group also holds one greedy answer: something to compare with, masked, and never trained."""
+
+
+class RefillSpec(BaseModel):
+    """Dynamic sampling: a prompt whose samples are all worth the same is replaced by a further one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["refill"] = "refill"
+    rounds: int = Field(
+        default=3, ge=0, le=1000,
+        description="most rounds of further prompts a step; 0: such groups are left out and not replaced",
+    )  # fmt: skip
+
+
+class OversampleSpec(BaseModel):
+    """More prompts are sampled than a step trains on, and the best of their groups are taken."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["oversample"] = "oversample"
+    factor: float = Field(
+        default=2.0, gt=1, le=1000, description="prompts that are sampled for each that is trained on; rounded up"
+    )
+    by: Literal["spread", "hard", "random"] = Field(
+        default="spread",
+        description="which are taken: those whose rewards differ most (spread), those with the lowest rewards that "
+        "differ at all (hard), any (random: a control)",
+    )
+
+
+AnySelection = Annotated[RefillSpec | OversampleSpec, Field(discriminator="kind")]
+"""Which of the groups that are sampled a step trains on."""
 
 
 class BranchSpec(BaseModel):

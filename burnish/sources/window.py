@@ -27,27 +27,31 @@ class MeasuredOrder:
         self.stages, self.window = list(stages), window
         self.per_step = self.stages[0][1].per_step
         self.tasks = list({id(task): task for _, order in self.stages for task in order.tasks}.values())
-        self._stage, self._first = 0, 0
+        self._stage, self._first, self._place = 0, 0, 0
         self._next = [0] * len(self.stages[0][1].parts)
         self._measured: dict[str, tuple[float, int]] = {}
         self._waiting: list[tuple[str, int, Group]] = []
 
     def at(self, step: int) -> list[tuple[Task, int]]:
         """The tasks of the next step, each with a number that grows whenever that task is taken again."""
+        return self.take(step, self.per_step)
+
+    def take(self, step: int, count: int) -> list[tuple[Task, int]]:
+        """The next tasks, however many a step asks for, and however often."""
         self._settle()
         number = max(n for n, (start, _) in enumerate(self.stages) if start <= step)
-        start, order = self.stages[number]
         if number != self._stage:
             self._begin(number)
-        first = (step - start) * self.per_step
-        return [self._take(order, order.shares.at(place)[0]) for place in range(first, first + self.per_step)]
+        order, first = self.stages[number][1], self._place
+        self._place += count
+        return [self._take(order, order.shares.at(place)[0]) for place in range(first, first + count)]
 
     def _begin(self, number: int) -> None:
         """Go on to a stage: its epochs are counted on from those of the stages before."""
         before = self.stages[self._stage][1]
         begun = [-(-taken // len(tasks)) for taken, tasks in zip(self._next, before.parts, strict=True) if tasks]
         self._stage, self._first = number, self._first + max(begun)
-        self._next = [0] * len(self.stages[number][1].parts)
+        self._next, self._place = [0] * len(self.stages[number][1].parts), 0
 
     def _take(self, order: TaskOrder, part: int) -> tuple[Task, int]:
         """The next task of a part that is not passed over; after `rest` epochs each one is taken again."""
@@ -76,11 +80,14 @@ class MeasuredOrder:
         """How far each part has got, and what was measured of each task: rate, and when."""
         self._settle()
         measured = {name: list(found) for name, found in sorted(self._measured.items())}
-        return {"stage": self._stage, "first": self._first, "next": list(self._next), "measured": measured}
+        return {
+            "stage": self._stage, "first": self._first, "place": self._place, "next": list(self._next),
+            "measured": measured,
+        }  # fmt: skip
 
     def load(self, state: dict[str, Any]) -> None:
         """Take up the state that `state` gave."""
         self._waiting.clear()
-        self._stage, self._first = int(state["stage"]), int(state["first"])
+        self._stage, self._first, self._place = (int(state[key]) for key in ("stage", "first", "place"))
         self._next = [int(taken) for taken in state["next"]]
         self._measured = {name: (float(rate), int(taken)) for name, (rate, taken) in state["measured"].items()}

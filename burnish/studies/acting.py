@@ -11,7 +11,7 @@ import numpy as np
 
 from burnish.errors import InputError
 from burnish.sources.episodes import Stage, attempts
-from burnish.studies.evaluation import Evaluation, Item
+from burnish.studies.evaluation import Evaluation, Item, labels_of, surprisal
 from burnish.tasks import Task
 from burnish.traces import Span
 
@@ -75,7 +75,8 @@ def components(members: Sequence[Sequence[Span]]) -> dict[str, float]:
 def _item(stage: Stage, task: Task, sample: int, span: Span) -> Item:
     verdict, path = span.verdict, span.trace.path(span.leaf)
     model = stage.setting.context.sampler.name
-    own = [span.trace.nodes[n].tokens[span.trace.sampled_by(n, model)].tolist() for n in path]
+    mine = {n: span.trace.sampled_by(n, model) for n in path}
+    own = [span.trace.nodes[n].tokens[which].tolist() for n, which in mine.items()]
     said = [stage.setting.decode(span.trace.nodes[n].tokens.tolist()).strip() for n in path[1:]]
     tokens = tuple(token for of_node in own for token in of_node)
     judged = verdict is not None and verdict.reward is not None
@@ -86,4 +87,5 @@ def _item(stage: Stage, task: Task, sample: int, span: Span) -> Item:
         correct=None if worth is None else worth >= 1.0,
         well_formed=None if verdict is None or not judged else "wrong_calls" not in verdict.evidence,
         reward=verdict.reward if verdict is not None else None,
+        surprisal=surprisal([span.trace.nodes[n].logprobs[which] for n, which in mine.items()]), labels=labels_of(task),
     )  # fmt: skip

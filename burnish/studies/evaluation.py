@@ -15,16 +15,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from burnish.errors import InputError
 from burnish.ledger import Ledger
 from burnish.sampling.protocol import Completion, Sampler, SamplingParams, count_samples
-from burnish.studies.statistics import Interval, cluster_bootstrap, paired_bootstrap, wilson_interval
+from burnish.studies.intervals import mean_interval
+from burnish.studies.statistics import Interval
 from burnish.tasks import Task
 from burnish.traces.files import atomic_write
 
 Measure = Literal["correct", "well_formed", "reward"]
 
+SCORED = "scored"
+"""In place of how an answer ended: nothing was sampled, given answers were scored."""
 _CONFIDENCE = 0.95
 _SHOWN_AS: tuple[tuple[str, Measure], ...] = (
     ("accuracy", "correct"),
@@ -48,6 +52,13 @@ class Item:
     correct: bool | None = None
     well_formed: bool | None = None
     reward: float | None = None
+    surprisal: float | None = None
+    """Mean of -log p of its tokens in nats, under the distribution that was sampled from. Of drawn tokens it estimates
+    the entropy of that distribution; greedy ones are chosen, and their log-probabilities are the model's own."""
+    scores: dict[str, float] = field(default_factory=dict)
+    """Further metrics of this answer by name, as lm-eval's tasks have them."""
+    labels: dict[str, str] = field(default_factory=dict)
+    """What categories the task belongs to: its domain, its difficulty, columns such as `level`."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +97,20 @@ class Evaluation:
         return {task: float(np.mean(values)) for task, values in found.items()}
 
     def interval(self, measure: Measure) -> Interval | None:
-        """Share (Wilson) or mean (bootstrap over tasks) with its 95 % interval; None when nothing was judged."""
-        judged = [(item.task, getattr(item, measure)) for item in self.items if getattr(item, measure) is not None]
+        """Share or mean with its 95 % interval, tasks being clusters (`statistics.mean_interval` says of which kind).
+
+        None when nothing was judged, and where one task alone tells nothing of a spread.
+        """
+        judged = [(item.task, float(v)) for item in self.items if (v := getattr(item, measure)) is not None]
         if not judged:
             return None
         tasks, values = zip(*judged, strict=True)
-        if measure != "reward" and len(set(tasks)) == len(tasks):
-            return wilson_interval(sum(map(int, values)), len(values), confidence=_CONFIDENCE)
-        return cluster_bootstrap([float(v) for v in values], tasks, confidence=_CONFIDENCE, seed=self.seed)
+        return mean_interval(values, tasks, confidence=_CONFIDENCE, seed=self.seed)[0]
+
+    @property
+    def samples(self) -> int:
+        """Answers to each task."""
+        return max((item.sample for item in self.items), default=0) + 1
 
     @property
     def accuracy(self) -> Interval | None:
@@ -107,13 +124,13 @@ class Evaluation:
 
     @property
     def mean_length(self) -> float:
-        """Mean tokens of an answer, the stop token included."""
+        """Mean tokens of an answer, the stop token included; 0 where given answers were scored."""
         return float(np.mean([item.length for item in self.items]))
 
     @property
     def truncated(self) -> float:
         """Share of answers that did not end by themselves."""
-        return float(np.mean([item.finish != "stop" for item in self.items]))
+        return float(np.mean([item.finish not in ("stop", SCORED) for item in self.items]))
 
     def missing(self, measure: Measure) -> int:
         """Answers without a value; they are left out of the shares, never counted as wrong."""
@@ -252,65 +269,28 @@ def _item(task: Task, sample: int, completion: Completion, answer: str, judgemen
         length=len(completion.tokens),
         finish=completion.finish,
         expected=task.answer,
+        surprisal=surprisal([completion.logprobs]),
+        labels=labels_of(task),
         **dataclasses.asdict(judgement),
     )
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Two evaluations of the same items; the difference is after - before, with its paired bootstrap interval."""
-
-    measure: Measure
-    before: Interval
-    after: Interval
-    difference: Interval
-    items: int
-    improved: int
-    worsened: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
-        return dataclasses.asdict(self)
+def surprisal(logprobs: Sequence[npt.NDArray[np.floating[Any]]]) -> float | None:
+    """Mean of -log p over the tokens of an answer, in pieces [T] each; None where there are none."""
+    count = sum(len(piece) for piece in logprobs)
+    return -float(sum(np.sum(piece, dtype=np.float64) for piece in logprobs)) / count if count else None
 
 
-def compare(
-    before: Evaluation,
-    after: Evaluation,
-    measure: Measure = "correct",
-    *,
-    confidence: float = _CONFIDENCE,
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> Comparison:
-    """Paired bootstrap over the items that both have a value for.
+_LABELS = ("domain", "category", "level", "subject", "type")
 
-    Raises InputError when the items or the sampling differ, or when nothing was judged.
-    """
-    asked = [[(item.task, item.sample) for item in evaluation.items] for evaluation in (before, after)]
-    if set(asked[0]) != set(asked[1]):
-        only = [len(set(a) - set(b)) for a, b in (asked, asked[::-1])]
-        raise InputError(
-            f"evaluations {before.name!r} and {after.name!r} have different items ({only[0]} only in the first, "
-            f"{only[1]} only in the second): evaluate both on the same tasks"
-        )
-    unlike = [key for key in before.params if before.params[key] != after.params.get(key)]
-    if unlike:
-        raise InputError(
-            f"evaluations {before.name!r} and {after.name!r} were sampled differently: {unlike[0]} is "
-            f"{before.params[unlike[0]]!r} and {after.params.get(unlike[0])!r}"
-        )
-    one, two = before.values(measure), after.values(measure)
-    shared = [task for task in one if task in two]
-    intervals = before.interval(measure), after.interval(measure)
-    if not shared or intervals[0] is None or intervals[1] is None:
-        raise InputError(f"no item has {measure!r} in both {before.name!r} and {after.name!r}: nothing to compare")
-    x, y = np.array([one[task] for task in shared]), np.array([two[task] for task in shared])
-    return Comparison(
-        measure=measure,
-        before=intervals[0],
-        after=intervals[1],
-        difference=paired_bootstrap(x, y, confidence=confidence, resamples=resamples, seed=seed),
-        items=len(shared),
-        improved=int((y > x).sum()),
-        worsened=int((y < x).sum()),
-    )
+
+def labels_of(task: Task) -> dict[str, str]:
+    """The categories of a task: its domain, its difficulty, and the columns of its row that have such names."""
+    found = {} if not task.domain else {"domain": task.domain}
+    if task.difficulty is not None:
+        found["difficulty"] = f"{task.difficulty:g}"
+    for name in _LABELS:
+        value = task.columns.get(name)
+        if isinstance(value, (str, int, float)) and 0 < len(str(value)) <= 80:
+            found.setdefault(name, str(value))
+    return found

@@ -1,7 +1,8 @@
-"""A run's held-out evaluation: greedy answers to the same tasks, before, between and after."""
+"""A run's held-out evaluation: answers to the same tasks, before, between and after, by the one evaluator."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from burnish.errors import InputError
@@ -9,8 +10,9 @@ from burnish.running.assemble import Parts
 from burnish.running.directory import RunDirectory
 from burnish.running.progress import Progress
 from burnish.studies.acting import evaluate_attempts
-from burnish.studies.evaluation import Evaluation, evaluate, greedy
+from burnish.studies.evaluation import Evaluation, evaluate
 from burnish.studies.judging import judged_by
+from burnish.studies.measures import results_of
 
 
 class HeldOut:
@@ -22,6 +24,7 @@ class HeldOut:
             raise InputError("a held-out evaluation needs `evaluation` in the recipe")
         self.spec, self.sampler = spec, parts.sampler
         self.parts, self.directory, self.progress = parts, directory, progress
+        self.params = spec.sampling.params(parts.format.stop_ids)
         self.ends: list[Evaluation] = []
         """The first evaluation and the last."""
 
@@ -40,7 +43,8 @@ class HeldOut:
     def _comparable(self, earlier: Evaluation) -> bool:
         """Whether an evaluation asked what this one will ask."""
         asked = {task.id for task in self.parts.held_out} == {item.task for item in earlier.items}
-        return asked and earlier.params.get("max_tokens") == self.spec.max_tokens
+        drawn = {**dataclasses.asdict(self.params), "stop_ids": sorted(self.params.stop_ids)}
+        return asked and earlier.params == drawn and earlier.samples == self.spec.samples
 
     async def __call__(self, step: int) -> dict[str, float]:
         """Evaluate after `step` steps, write evaluations/step-N.json, and return the shares for the step's record."""
@@ -48,6 +52,7 @@ class HeldOut:
         shared: dict[str, Any] = {
             "name": f"step-{step:06d}",
             "concurrency": self.spec.concurrency,
+            "samples_per_task": self.spec.samples,
             "notes": {"step": step, "model_path": parts.recipe.model.path, "template": str(parts.format.finding)},
             "progress": lambda done, total: self.progress.phase("evaluating", done, total),
         }
@@ -60,7 +65,7 @@ class HeldOut:
                 parts.held_out,
                 render=parts.render,
                 text=parts.decode,
-                params=greedy(self.spec.max_tokens, parts.format.stop_ids),
+                params=self.params,
                 judge=judged_by(parts.check),
                 seed=parts.recipe.seed,
                 ledger=parts.ledger,
@@ -72,6 +77,7 @@ class HeldOut:
         self.ends = [*self.ends[:1], result]
         accuracy, form = result.accuracy, result.format_rate
         return {
+            **{f"held_out/{row.metric}": row.value for row in results_of(result)},
             "held_out/accuracy": accuracy.estimate if accuracy else float("nan"),
             "held_out/format_rate": form.estimate if form else float("nan"),
             **{f"held_out/{name}": value for name, value in result.notes.get("components", {}).items()},

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from burnish.running.assemble import Parts
-from burnish.studies.evaluation import Evaluation, Measure, compare
+from burnish.studies.compared import compare
+from burnish.studies.evaluation import Evaluation, Measure
 
 
 def conclusion(evaluations: Sequence[Evaluation], seed: int) -> list[str]:
@@ -39,6 +40,8 @@ def summary_of(parts: Parts, evaluations: Sequence[Evaluation], seconds: float) 
         "optimizer_steps": parts.learner.steps_taken,
         "ledger": parts.ledger.to_json(),
     }
+    if parts.overlap is not None:
+        summary["contamination"] = parts.overlap.to_json()
     if parts.feedback is not None:
         summary["verdicts"] = parts.feedback.counts()
     if len(evaluations) >= 2:

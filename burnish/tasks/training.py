@@ -60,6 +60,24 @@ class WindowSpec(BaseModel):
         return self.column is None
 
 
+class PrioritySpec(BaseModel):
+    """Tasks that the policy fails at are taken more often, by the success rates that the run measures.
+
+    The chance of a task is proportional to max(floor, 1 - s); s is the share of its samples whose reward reaches
+    `passing`, averaged over the times it was taken. One that was not measured yet counts as never solved.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    passing: float = Field(default=1.0, allow_inf_nan=False, description="reward from which a sample has passed")
+    floor: float = Field(
+        default=0.05, gt=0, le=1, description="weight of a task that is always solved; one never solved has weight 1"
+    )
+    memory: float = Field(
+        default=0.5, ge=0, lt=1, description="share that the old rate keeps when a task is measured again"
+    )
+
+
 class StageSpec(BaseModel):
     """A stage of a curriculum: from step `start` on, until the next one starts."""
 
@@ -113,6 +131,7 @@ class TrainingDataSpec(DataSpec):
         default=(), description="several origins instead of one, each with its keys and a weight"
     )
     window: WindowSpec | None = Field(default=None, description="only tasks whose pass rate lies between bounds")
+    priority: PrioritySpec | None = Field(default=None, description="take tasks that are failed more often")
     curriculum: CurriculumSpec | None = Field(default=None, description="stages with tasks of their own")
 
     @model_validator(mode="after")
@@ -127,6 +146,10 @@ class TrainingDataSpec(DataSpec):
             if len(self.mix) == 1:
                 raise ValueError("mix: it has one part alone; write its keys into data")
             whole_shares([part.weight for part in self.mix])
+        if self.priority is not None and self.window is not None and self.window.measured:
+            raise ValueError(
+                "priority: unused beside a window that is measured, which chooses by rates too; remove one"
+            )
         _check_weights(self)
         return self
 

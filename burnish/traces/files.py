@@ -24,9 +24,9 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         os.chmod(aside, 0o666 & ~_umask())  # mkstemp makes it private; a result file is as open as the user's others
         yield aside
-        _flush(aside)
+        flush(aside)
         os.replace(aside, target)
-        _flush(target.parent)
+        flush(target.parent)
     except BaseException:
         with suppress(FileNotFoundError):
             aside.unlink()
@@ -39,8 +39,8 @@ def atomic_write(path: str | os.PathLike[str], content: bytes | str) -> None:
         aside.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
 
 
-def _flush(path: Path) -> None:
-    """Ask the system to put a file or a directory entry on disk."""
+def flush(path: Path) -> None:
+    """Force a file or a directory entry to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

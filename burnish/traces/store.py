@@ -53,7 +53,23 @@ def write_groups(path: str | os.PathLike[str], groups: Sequence[Group]) -> None:
 
 def read_groups(path: str | os.PathLike[str]) -> list[Group]:
     """Read what `write_groups` wrote. Raises InputError when the file is missing, broken, or another program's."""
-    name = Path(path)
+    record, table = _read(Path(path))
+    assert table is not None
+    try:
+        return groups_of(record, _traces(record, table))
+    except (KeyError, IndexError, ValueError, TypeError) as error:
+        raise InputError(f"{path} is damaged: its rows and its metadata disagree ({error})") from error
+
+
+def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The structural half alone (records.py), without a single token: cheap however long the traces are.
+
+    Raises InputError as `read_groups` does.
+    """
+    return _read(Path(path), tokens=False)[0]
+
+
+def _read(name: Path, *, tokens: bool = True) -> tuple[dict[str, Any], pa.Table | None]:
     if not name.is_file():
         raise InputError(f"no trace file at {name}: give a .parquet file from a run's traces/ directory")
     try:
@@ -61,10 +77,11 @@ def read_groups(path: str | os.PathLike[str]) -> list[Group]:
             name, thrift_string_size_limit=_METADATA_LIMIT, page_checksum_verification=True, memory_map=False
         ) as source:
             metadata = source.schema_arrow.metadata or {}
-            table = source.read() if b"burnish" in metadata else None
+            ours = b"burnish" in metadata
+            table = source.read() if ours and tokens else None
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{name} is not a readable Parquet file ({error}): it is damaged or of another kind") from None
-    if table is None:
+    if not ours:
         raise InputError(f"{name} is a Parquet file, but not one of Burnish's traces: it has no 'burnish' metadata")
     version = metadata.get(b"burnish_format", b"?").decode("ascii", "replace")
     if version != str(FORMAT):
@@ -72,11 +89,7 @@ def read_groups(path: str | os.PathLike[str]) -> list[Group]:
     text = metadata[b"burnish"]
     if metadata.get(b"burnish_digest") != _digest(text):
         raise InputError(f"{name} is damaged: its metadata does not match its checksum")
-    try:
-        record = json.loads(text)
-        return groups_of(record, _traces(record, table))
-    except (KeyError, IndexError, ValueError, TypeError) as error:
-        raise InputError(f"{name} is damaged: its rows and its metadata disagree ({error})") from error
+    return json.loads(text), table
 
 
 def _digest(text: bytes) -> bytes:

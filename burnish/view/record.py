@@ -12,8 +12,7 @@ import yaml
 
 from burnish.errors import InputError
 from burnish.studies import Evaluation
-from burnish.traces import Group
-from burnish.traces.store import read_groups
+from burnish.view.curves import is_number
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,6 @@ class RunRecord:
     config_text: str = ""
     metrics: list[dict[str, Any]] = field(default_factory=list)
     evaluations: list[Evaluation] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
-    traces_file: Path | None = None
     summary: dict[str, Any] = field(default_factory=dict)
 
     def series(self, key: str) -> list[tuple[float, float]]:
@@ -34,12 +31,12 @@ class RunRecord:
         return [
             (float(record["step"]), math.nan if record[key] is None else float(record[key]))
             for record in self.metrics
-            if key in record and (record[key] is None or _is_number(record[key]))
+            if key in record and (record[key] is None or is_number(record[key]))
         ]
 
     def metric_names(self) -> list[str]:
         """Names of the numeric metrics, in order of first appearance."""
-        found = {key: None for record in self.metrics for key, value in record.items() if _is_number(value)}
+        found = {key: None for record in self.metrics for key, value in record.items() if is_number(value)}
         return [key for key in found if key != "step"]
 
     def before_and_after(self) -> tuple[Evaluation, Evaluation] | None:
@@ -54,28 +51,24 @@ class RunRecord:
         return found[0], found[-1]
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def read_run(path: Path, *, metrics: bool = True) -> RunRecord:
+    """A run as it stands, without `metrics` where they are read elsewhere.
 
-
-def read_run(path: Path) -> RunRecord:
-    """Raises InputError when there is no such directory, it is not a run's, or a file in it is broken."""
+    Raises InputError when there is no such directory, it is not a run's, or a file in it is broken.
+    """
     if not path.is_dir():
         raise InputError(f"{path}: no such run directory; give the --out of a run")
-    config, metrics = path / "config.yaml", path / "metrics.jsonl"
-    if not config.is_file() and not metrics.is_file():
+    config, lines = path / "config.yaml", path / "metrics.jsonl"
+    if not config.is_file() and not lines.is_file():
         raise InputError(f"{path}: not a run directory, it has neither config.yaml nor metrics.jsonl")
     text = _text(config) if config.is_file() else ""
     evaluations = [Evaluation.load(file) for file in sorted(path.glob("evaluations/[!.]*.json"))]
-    stores = sorted(path.glob("traces/[!.]*.parquet"))
     return RunRecord(
         path=path,
         config=_read_config(config, text),
         config_text=text,
-        metrics=_read_metrics(metrics) if metrics.is_file() else [],
+        metrics=_read_metrics(lines) if metrics and lines.is_file() else [],
         evaluations=sorted(evaluations, key=lambda evaluation: evaluation.version),
-        groups=read_groups(stores[-1]) if stores else [],
-        traces_file=stores[-1] if stores else None,
         summary=_read_summary(path / "summary.json"),
     )
 

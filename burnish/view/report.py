@@ -1,286 +1,129 @@
-"""report.html of a run: one file to read, to keep and to send. No script, nothing fetched."""
+"""report.html of a run or a study: one file to read, to keep and to send. Nothing is fetched."""
 
 from __future__ import annotations
 
-import html
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import burnish
 from burnish.errors import InputError
-from burnish.studies import Comparison, Evaluation, Interval, compare
 from burnish.traces.files import atomic_write
-from burnish.view.chart import Mark, line_chart
 from burnish.view.cost import cost_section
+from burnish.view.curves import BUCKETS, POINTS, curve_of, evaluation_curves, first_charts
+from burnish.view.document import Document, document
+from burnish.view.heat import heat
+from burnish.view.packed import BEFORE, SHOWN, Packed, packed_rollouts
 from burnish.view.record import RunRecord, read_run
-from burnish.view.rollouts import before_after, load_tokenizer, training_groups
-from burnish.view.style import CSS
-from burnish.view.text import number, shown
-
-FIRST_CHARTS: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("Reward", ("reward", "reward/mean"), ""),
-    ("Share of right samples", ("reward/numeric",), ""),
-    ("Loss", ("loss",), ""),
-    ("Entropy", ("entropy",), " nats"),
-    ("Completion length", ("length", "length/mean", "completion_length"), " tokens"),
-    ("Speed", ("timing/tokens_per_second",), " tokens/s"),
-)
-"""Title, the metric's possible names, unit."""
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+from burnish.view.rollouts import Decode, load_tokenizer
+from burnish.view.sections import configuration, evaluations, header, items, title_of
+from burnish.view.stored import SAMPLE, StoredStep, chosen, rule, stored_steps
+from burnish.view.study import is_study, study_document
+from burnish.view.text import shown
 
 
-def write_report(run_dir: Path) -> Path:
-    """Write `report.html` into a run directory from whatever the run has written so far, and return its path.
+def write_report(place: str | Path, *, out: str | Path | None = None, sample: int = SAMPLE, seed: int = 0) -> Path:
+    """Write the page of a run directory, from whatever the run has written so far, or of a study's results; its path.
 
-    Reads config.yaml, metrics.jsonl, evaluations/*.json, traces/*.parquet (the last), summary.json and the tokenizer of
-    final/; each may be absent. Raises InputError when this is no run directory or a file in it is broken.
+    It goes to report.html in that directory, or to `out`. Of the stored rollouts `sample` are drawn by `seed`, besides
+    the first, the last, the best and the worst; the page says so. Raises InputError when this is neither a run nor a
+    study, or a file in it is broken.
     """
-    run_dir = Path(run_dir)
-    record = read_run(run_dir)
-    pair = record.before_and_after()
-    title = _title(record)
-    sections = [
-        _header(record, title, pair),
-        _curves(record),
-        _evaluations(record, pair),
-        _items(pair),
-        _samples(record),
-        cost_section(record),
-        _config(record),
-        f"<footer>Written by Burnish {burnish.__version__} from {shown(run_dir.resolve().name)}</footer>",
-    ]
-    page = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{html.escape(title)}</title><style>{CSS}</style></head><body><main>{''.join(sections)}</main></body></html>\n"
-    )
-    path = run_dir / "report.html"
-    atomic_write(path, page.encode("utf-8", "replace"))  # a lone surrogate in a name must not cost the report
+    place = Path(place)
+    if sample < 0:
+        raise InputError(f"sample: given {sample}; it takes a whole number >= 0")
+    path = Path(out) if out is not None else place / "report.html"
+    if is_study(place):
+        page = study_document(place)
+    else:
+        page = run_document(read_run(place), stored_steps(place), sample=sample, seed=seed)
+    atomic_write(path, page.html.encode("utf-8", "replace"))  # a lone surrogate in a name must not cost the report
     return path
 
 
-def _title(record: RunRecord) -> str:
-    method = record.config.get("method")
-    if isinstance(method, dict):
-        method = method.get("name") or method.get("kind")
-    return f"{method} · {record.path.resolve().name}" if method else record.path.resolve().name
+def run_document(
+    record: RunRecord,
+    steps: Sequence[StoredStep],
+    *,
+    sample: int = SAMPLE,
+    seed: int = 0,
+    live: dict[str, Any] | None = None,
+    known: dict[str, Packed] | None = None,
+) -> Document:
+    """The page of a run. `live` is what a page that a server keeps up to date begins with."""
+    samples = samples_of(steps, load_tokenizer(record.path), sample=sample, seed=seed, known=known)
+    data = {
+        "first": first_charts(),
+        "metrics": curves_of(record),
+        "evaluations": evaluation_curves(record.evaluations),
+        "samples": samples,
+        "heat": heat(steps) if samples else None,
+        "live": live,
+    }
+    html = html_sections(record)
+    body = (
+        f'<header id="head">{html["head"]}</header><p id="live" class="live" role="status"></p>'
+        f'{_CURVES}<div id="evaluations">{html["evaluations"]}</div>{_HEAT}{_SAMPLES}'
+        f'<div id="items">{html["items"]}</div><div id="cost">{html["cost"]}</div>'
+        f'<div id="configuration">{html["configuration"]}</div>'
+        f"<footer>Written by Burnish {burnish.__version__} from {shown(record.path.resolve().name)}</footer>"
+    )
+    return document(title_of(record), body, data, live=live is not None)
 
 
-# ---------------------------------------------------------------- top
+def html_sections(record: RunRecord) -> dict[str, str]:
+    """The parts of a run's page that are plain HTML, by the id of their element."""
+    pair = record.before_and_after()
+    return {
+        "head": header(record, pair),
+        "evaluations": evaluations(record, pair),
+        "items": items(pair),
+        "cost": cost_section(record),
+        "configuration": configuration(record),
+    }
 
 
-def _header(record: RunRecord, title: str, pair: tuple[Evaluation, Evaluation] | None) -> str:
-    parts = [f"<header><h1>{shown(title)}</h1>", f'<p class="sub">{_subtitle(record)}</p>']
-    comparison = _compared(pair)
-    if comparison:
-        parts.append(f'<p class="lead">{_sentence(comparison)}</p>')
-    tiles = _tiles(record, pair, comparison)
-    parts.append(f'<div class="tiles">{"".join(tiles)}</div></header>' if tiles else "</header>")
-    return "".join(parts)
+def curves_of(record: RunRecord) -> dict[str, Any]:
+    """Every numeric metric as a curve."""
+    return {name: curve_of(record.series(name)) for name in record.metric_names()}
 
 
-def _subtitle(record: RunRecord) -> str:
-    config = record.config
-    model, data = config.get("model"), config.get("data")
-    found = [
-        ("model", model.get("path") if isinstance(model, dict) else model),
-        ("data", _origin(data) if isinstance(data, dict) else data),
-        ("prompts per step", config.get("prompts_per_step")),
-        ("samples per prompt", config.get("samples_per_prompt")),
-        ("seed", config.get("seed")),
-    ]
-    return " · ".join(f"{name} {shown(str(value), longest=120)}" for name, value in found if value is not None)
-
-
-def _origin(data: dict[str, Any]) -> str | None:
-    family = data.get("family")
-    return data.get("path") or (family.get("kind") if isinstance(family, dict) else family)
-
-
-def _compared(pair: tuple[Evaluation, Evaluation] | None) -> Comparison | None:
-    """By accuracy, or by reward where only that was judged."""
-    if pair is None:
+def samples_of(
+    steps: Sequence[StoredStep],
+    tokenizer: Decode,
+    *,
+    sample: int = SAMPLE,
+    seed: int = 0,
+    known: dict[str, Packed] | None = None,
+) -> dict[str, Any] | None:
+    """The rollouts a page shows and the rule they were chosen by; None where none are stored."""
+    found = chosen(steps, sample=sample, seed=seed)
+    if not found:
         return None
-    try:
-        return compare(*pair, "correct" if pair[0].accuracy and pair[1].accuracy else "reward")
-    except InputError:  # nothing judged, or sampled differently: shown in the table, but not subtracted
-        return None
+    rollouts = packed_rollouts(found, tokenizer, known)
+    return {"rule": rule(steps, len(found), sample=sample, seed=seed), "tokens": BEFORE + SHOWN, "rollouts": rollouts}
 
 
-def _sentence(comparison: Comparison) -> str:
-    difference = comparison.difference
-    verb = "did not move measurably" if not difference.excludes_zero else ("rose" if difference.low > 0 else "fell")
-    if comparison.measure == "reward":
-        what, before, after = "reward", number(comparison.before.estimate), number(comparison.after.estimate)
-        gain, scale = f"{difference.estimate:+.3g}", 1
-    else:
-        what, before, after = "accuracy", _share(comparison.before.estimate), _share(comparison.after.estimate)
-        gain, scale = f"{100 * difference.estimate:+.1f} points", 100
-    return (
-        f"Held-out {what} {verb}: <b>{before}</b> before, <b>{after}</b> after, a difference of <b>{gain}</b> "
-        f"[{scale * difference.low:+.3g}, {scale * difference.high:+.3g}] (95 % interval, paired over "
-        f"{comparison.items} items; {comparison.improved} {'learnt' if scale == 100 else 'better'}, "
-        f"{comparison.worsened} {'lost' if scale == 100 else 'worse'})."
-    )
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.1f} %"
-
-
-def _tiles(record: RunRecord, pair: tuple[Evaluation, Evaluation] | None, comparison: Comparison | None) -> list[str]:
-    tiles = []
-    if comparison and comparison.measure == "correct":
-        tiles.append(_change_tile("Accuracy", comparison.before, comparison.after, main=True))
-    if pair and pair[0].format_rate and pair[1].format_rate:
-        tiles.append(_change_tile("Right format", pair[0].format_rate, pair[1].format_rate))
-    rewards = _finite(record, "reward")
-    if rewards:
-        tenth = max(1, len(rewards) // 10)
-        first, last = sum(rewards[:tenth]) / tenth, sum(rewards[-tenth:]) / tenth
-        tiles.append(_tile("Training reward", f"<i>{first:.2f} →</i> {last:.2f}", main=not tiles))
-    if record.metrics:
-        tiles.append(_tile("Steps", number(float(record.metrics[-1]["step"]))))
-    speeds = _finite(record, "timing/tokens_per_second")
-    if speeds:
-        tiles.append(_tile("Tokens per second", number(sorted(speeds)[len(speeds) // 2])))
-    seconds = next(
-        (record.summary[k] for k in ("seconds", "wall_seconds", "train_seconds") if k in record.summary), None
-    )
-    if isinstance(seconds, (int, float)):
-        tiles.append(_tile("Training time", f"{seconds / 60:.1f} min" if seconds >= 90 else f"{seconds:.0f} s"))
-    return tiles
-
-
-def _finite(record: RunRecord, key: str) -> list[float]:
-    return [value for _, value in record.series(key) if math.isfinite(value)]
-
-
-def _change_tile(name: str, before: Interval, after: Interval, *, main: bool = False) -> str:
-    return _tile(name, f"<i>{100 * before.estimate:.0f} →</i> {100 * after.estimate:.0f} %", main=main)
-
-
-def _tile(name: str, value: str, *, main: bool = False) -> str:
-    kind = "tile main" if main else "tile"
-    return f'<div class="{kind}"><div class="name">{name}</div><div class="big">{value}</div></div>'
-
-
-# ---------------------------------------------------------------- curves and evaluations
-
-
-def _curves(record: RunRecord) -> str:
-    used: set[str] = set()
-    charts = [_accuracy_chart(record.evaluations)]
-    for title, names, unit in FIRST_CHARTS:
-        key = next((name for name in names if record.series(name)), None)
-        if key:
-            used.add(key)
-            charts.append(line_chart(title, record.series(key), unit=unit))
-    others = [line_chart(key, record.series(key)) for key in record.metric_names() if key not in used]
-    shown_charts, more = [c for c in charts if c], [c for c in others if c]
-    if not shown_charts and not more:
-        return ""
-    details = (
-        f'<details><summary>{len(more)} more metrics</summary><div class="charts">{"".join(more)}</div></details>'
-        if more
-        else ""
-    )
-    return (
-        "<section><h2>Curves</h2><p class='sub'>By step; evaluations by weight version. A line over a faint "
-        "one is its moving average."
-        f'</p><div class="charts">{"".join(shown_charts)}</div>{details}</section>'
-    )
-
-
-def _accuracy_chart(evaluations: Sequence[Evaluation]) -> str:
-    marks = [
-        Mark(float(evaluation.version), interval.estimate, interval.low, interval.high)
-        for evaluation in evaluations
-        if (interval := evaluation.accuracy) is not None
-    ]
-    return line_chart("Held-out accuracy", [], marks) if len(marks) > 1 else ""
-
-
-def _evaluations(record: RunRecord, pair: tuple[Evaluation, Evaluation] | None) -> str:
-    if not record.evaluations:
-        return ""
-    rewarded = any(evaluation.interval("reward") for evaluation in record.evaluations)
-    rows = "".join(_evaluation_row(evaluation, rewarded) for evaluation in record.evaluations)
-    comparison = _compared(pair)
-    note = "" if comparison else "No two evaluations of the same items can be compared. "
-    return (
-        "<section><h2>Evaluations</h2>"
-        f'<p class="sub">{note}Intervals are 95 %. Accuracy reads the number out of the text; format asks whether '
-        "the text is in the form that was wanted, right or wrong.</p>"
-        '<div class="scroll"><table><thead><tr><th>evaluation<th>version<th>items<th>accuracy<th>right format'
-        f"{'<th>reward' if rewarded else ''}<th>mean length<th>cut off<th>sampling</tr></thead>"
-        f"<tbody>{rows}</tbody></table></div></section>"
-    )
-
-
-def _evaluation_row(evaluation: Evaluation, rewarded: bool) -> str:
-    temperature = evaluation.params.get("temperature")
-    sampling = "greedy" if temperature == 0 else f"temperature {temperature}"
-    missing = evaluation.missing("correct") if evaluation.accuracy else 0
-    absent = f'<span class="fine">{missing} missing</span>' if missing else ""
-    reward = f"<td>{_interval(evaluation.interval('reward'), share=False)}" if rewarded else ""
-    return (
-        f"<tr><th>{shown(evaluation.name, longest=80)}<td>{evaluation.version}<td>{len(evaluation.items)}"
-        f"<td>{_interval(evaluation.accuracy)}{absent}<td>{_interval(evaluation.format_rate)}{reward}"
-        f"<td>{evaluation.mean_length:.1f}<td>{_share(evaluation.truncated)}"
-        f"<td>{shown(sampling)}, at most {shown(str(evaluation.params.get('max_tokens')))}</tr>"
-    )
-
-
-def _interval(interval: Interval | None, *, share: bool = True) -> str:
-    if interval is None:
-        return '<span class="fine">not judged</span>'
-    if not share:
-        low, high = number(interval.low), number(interval.high)
-        return f'<b>{number(interval.estimate)}</b><span class="fine">{low} to {high}</span>'
-    around = f"{100 * interval.low:.1f} to {100 * interval.high:.1f}"
-    return f'<b>{_share(interval.estimate)}</b><span class="fine">{around}</span>'
-
-
-# ---------------------------------------------------------------- texts
-
-
-def _items(pair: tuple[Evaluation, Evaluation] | None) -> str:
-    if pair is None:
-        return ""
-    return (
-        "<section><h2>Before and after</h2><p class='sub'>The same held-out prompts, asked of the first and the last "
-        f"weights. Not a random sample: items that changed come first.</p>{before_after(*pair)}</section>"
-    )
-
-
-def _samples(record: RunRecord) -> str:
-    tokenizer = load_tokenizer(record.path)
-    body = training_groups(record.groups, tokenizer)
-    if not body or record.traces_file is None:
-        return ""
-    return (
-        f"<section><h2>Training samples</h2><p class='sub'>From {shown(record.traces_file.name)}: the groups whose "
-        "rewards differ most. Each token is coloured; hold the pointer over it for its numbers.</p>"
-        '<input class="choice" type="radio" name="colour" id="by-surprise" checked>'
-        '<label for="by-surprise">surprise (low probability is orange)</label>'
-        '<input class="choice" type="radio" name="colour" id="by-advantage">'
-        '<label for="by-advantage">advantage (green is reinforced, red is discouraged)</label>'
-        f'<div class="samples">{body}</div></section>'
-    )
-
-
-def _config(record: RunRecord) -> str:
-    parts = []
-    if record.config_text:
-        text = shown(record.config_text, longest=20_000)
-        parts.append(f"<details><summary>config.yaml</summary><pre>{text}</pre></details>")
-    scalars = {k: v for k, v in record.summary.items() if isinstance(v, (str, int, float, bool))}
-    if scalars:
-        rows = "".join(f"<tr><th>{shown(str(k))}<td>{shown(str(v), longest=400)}</tr>" for k, v in scalars.items())
-        parts.append(f"<details><summary>summary.json</summary><table><tbody>{rows}</tbody></table></details>")
-    return f"<section><h2>Configuration</h2>{''.join(parts)}</section>" if parts else ""
+_CURVES = (
+    '<section id="curves" hidden><h2>Curves</h2><p class="sub">By step; evaluations by weight version, with 95 % '
+    "intervals as bands. A line over a faint one is its moving average. A curve of more than "
+    f"{POINTS:,} "
+    f"values is drawn as {BUCKETS} means, with a band from the least to the greatest of what each stands for. "
+    "Drag to look closer, double-click to go back; arrow keys read values.</p>"
+    '<div class="charts" id="first-charts"></div><details id="more" hidden><summary></summary>'
+    '<div class="charts" id="more-charts"></div></details></section>'
+)
+_HEAT = (
+    '<section id="heat" hidden><h2>Rewards of groups</h2><p class="sub"></p><div class="map"></div>'
+    '<p class="scale"><span class="low"></span><span class="bar"></span><span class="high"></span>'
+    '<span class="dot"></span>its tokens are in this page</p></section>'
+)
+_SAMPLES = (
+    '<section id="samples" hidden><h2>Training samples</h2><p class="sub"></p><div class="picker">'
+    '<button type="button" class="earlier" aria-label="previous rollout">←</button>'
+    '<select class="pick" aria-label="rollout"></select>'
+    '<button type="button" class="later" aria-label="next rollout">→</button></div>'
+    '<fieldset class="modes" aria-label="colour tokens by"></fieldset><p class="key"></p>'
+    '<div class="rollout"><div class="about"></div>'
+    '<pre class="tokens" role="group" aria-label="tokens; arrow keys move"></pre></div></section>'
+)

@@ -9,7 +9,7 @@ import pytest
 
 from burnish.cli import main
 from burnish.running.output import results, results_apart
-from tests.cli.commands import burnish
+from tests.forked import burnish
 
 NOISY = """\
 import os, subprocess, sys, warnings

@@ -110,6 +110,9 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("export", MODEL, "out", "--dtype", "x"), "unknown dtype"),
     (("export", MODEL, "out", "--merge"), "has no adapter to merge"),
     (("methods", "--have", ""), "there is no kind of feedback ''"),
+    (("plan", "--want", "", "--have", "verifier"), "there is no behaviour ''"),
+    (("plan", "--want", "correct", "--have", "verifier", "--budget", "1e9"), "has no unit"),
+    (("plan", "--want", "correct", "--have", "verifier", "--model", "a_file"), "is not at hand"),
     (("explain", ""), "there is no method ''"),
     (("explain", "grpo", "more"), "unexpected extra argument"),
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,25 @@ def test_two_builds_have_the_same_bits_and_another_recipe_has_another_place(cach
     before = nursery_list.nursery_entries()["copy-S"].cached
     (tmp_path / "recipes" / "copy.yaml").write_text(RECIPE + "seed: 1\n")
     assert nursery_list.nursery_entries()["copy-S"].cached != before
+
+
+def test_another_network_to_begin_with_has_another_place(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {name: entry.cached for name, entry in nursery_list.nursery_entries().items()}
+    monkeypatch.setitem(nursery.SIZES, "M", replace(nursery.SIZES["M"], hidden=320))
+    after = {name: entry.cached for name, entry in nursery_list.nursery_entries().items()}
+    assert after["copy-M"] != before["copy-M"] and after["copy-S"] == before["copy-S"]
+    monkeypatch.setattr(nursery, "CHAT_TEMPLATE", "")
+    assert nursery_list.nursery_entries()["copy-S"].cached != before["copy-S"]
+
+
+def test_a_place_that_cannot_hold_a_model_is_refused_before_anything_is_built(cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "out" / "copy-M").mkdir(parents=True)
+    (tmp_path / "out" / "copy-M" / "notes.txt").write_text("keep me")
+    (tmp_path / "file").write_text("")
+    for out, why in (("out", "copy-M holds other files"), ("file", "file is a file")):
+        with pytest.raises(burnish.InputError, match=why):
+            burnish.build_nursery(["copy-S", "copy-M"], out=tmp_path / out, progress=QuietProgress())
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["copy-M"]
 
 
 def test_a_build_that_was_interrupted_goes_on(cache: Path, tmp_path: Path) -> None:

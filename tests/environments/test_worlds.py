@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from burnish.environments import Action, Attempt, Call
 from burnish.environments.protocol import Turn, World, shown_calls
 from burnish.environments.registry import build
-from burnish.environments.spec import CustomSpec, GridSpec, HackableSpec, LookupSpec, WorldSpec
+from burnish.environments.spec import CustomSpec, DeskSpec, GridSpec, HackableSpec, LookupSpec, WorldSpec
 from burnish.environments.worlds.lookup import calculate
 from burnish.errors import InputError
 from burnish.sources.calls import Text
@@ -29,6 +29,8 @@ SPECS = [
     HackableSpec(levels=(1, 2), count=60, world="grid", visible=True),
     LookupSpec(levels=(1, 2, 3, 4), count=20, wording="full"),
     GridSpec(levels=(1, 2), count=20, wording="full"),
+    DeskSpec(levels=(1, 2, 3, 4), count=60),
+    DeskSpec(levels=(1, 4), sets=("shop",), count=20, wording="full"),
 ]
 
 
@@ -47,7 +49,7 @@ def test_tasks_are_a_function_of_the_seed_all_different_and_the_levels_in_turn(s
     assert [t.id for t in more[: spec.count]] == [t.id for t in tasks]
 
 
-@pytest.mark.parametrize("spec", SPECS[:4], ids=lambda s: s.kind)
+@pytest.mark.parametrize("spec", [*SPECS[:4], SPECS[6]], ids=lambda s: s.kind)
 def test_held_out_tasks_are_not_trained_on_whatever_the_seed(spec: WorldSpec) -> None:
     train = {t.id for seed in range(3) for t in world(spec, seed).tasks()}
     held = world(spec.model_copy(update={"split": "heldout"}), seed=1).tasks()

@@ -20,7 +20,23 @@ ROW = {"numbers": [3, 5, 2], "target": 16}
 
 
 @pytest.mark.parametrize(
-    "text", ["(3+5)*2", " ( 5 + 3 ) * 2 ", "2*(3+5)", "(3+5)*2=16", "((3)+(5))*2", "(3+5)×2", "-(-3-5)*2", "2·(5+3)"]
+    "text",
+    [
+        "(3+5)*2",
+        " ( 5 + 3 ) * 2 ",
+        "2*(3+5)",
+        "(3+5)*2=16",
+        "((3)+(5))*2",
+        "(3+5)×2",
+        "-(-3-5)*2",
+        "2·(5+3)",
+        "16=(3+5)*2",
+        "(3+5)*2=+16",
+        "-2*(-3+-5)",
+        "(3--5)*2",
+        "2*-(-3-+5)",
+        "- -2*(5 + +3)",
+    ],
 )
 def test_right_expressions(text: str) -> None:
     assert rewards("expression", ROW, [text]) == [1.0]
@@ -41,7 +57,12 @@ def test_right_expressions(text: str) -> None:
         ("3+5)*2", "broken_expression"),
         ("2(3+5)", "broken_expression"),
         ("3**5", "broken_expression"),
-        ("3--5", "broken_expression"),
+        ("17=(3+5)*2", "wrong"),
+        ("16=16", "wrong_numbers"),
+        ("(3+5)*2=8*2", "broken_expression"),
+        ("3-*5", "broken_expression"),
+        ("3-", "broken_expression"),
+        ("16=", "broken_expression"),
         ("3+5 2", "broken_expression"),
         ("3.0+5", "broken_expression"),
         ("(3+5)*2=", "broken_expression"),
@@ -103,7 +124,8 @@ HOSTILE = {
     "(" * 90 + "1" + ")" * 90: "wrong_numbers",
     "9" * 900_000: "number_too_large",
     "1+" * 400_000 + "1": "wrong_numbers",
-    "-" * 900_000: "broken_expression",
+    "-" * 900_000: "too_deep",
+    "1=" + "1+" * 400_000: "wrong_numbers",
     "3" + " " * 900_000 + "+5+2": "wrong",
     "9**9**9**9": "broken_expression",
     "(3+5)*2=" + "9" * 900_000: "number_too_large",
@@ -125,7 +147,13 @@ def test_a_value_that_is_too_long_to_print_is_not_printed() -> None:
 
 EXPRESSIONS = st.recursive(
     st.integers(0, 99).map(str),
-    lambda inner: st.builds(lambda a, sign, b: f"({a}{sign}{b})", inner, st.sampled_from("+-*/"), inner),
+    lambda inner: st.builds(
+        lambda a, sign, one, b: f"({a}{sign}{one}{b})",
+        inner,
+        st.sampled_from("+-*/"),
+        st.sampled_from(["", "-", "+-"]),
+        inner,
+    ),
     max_leaves=8,
 )
 
@@ -134,6 +162,8 @@ def by_python(node: ast.expr) -> Fraction:
     """The value by Python's own parser."""
     if isinstance(node, ast.Constant):
         return Fraction(node.value)  # type: ignore[arg-type]
+    if isinstance(node, ast.UnaryOp):
+        return by_python(node.operand) * (-1 if isinstance(node.op, ast.USub) else 1)
     assert isinstance(node, ast.BinOp)
     left, right = by_python(node.left), by_python(node.right)
     signs = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}

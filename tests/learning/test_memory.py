@@ -16,7 +16,7 @@ from burnish.learning.optimizers import make_optimizer
 from burnish.learning.spec import LearnerSpec, OptimizerName, OptimizerSpec
 from burnish.losses.build import build as build_term
 from burnish.losses.spec import CrossEntropySpec, EntropySpec, PolicyGradientSpec
-from burnish.losses.term import Need
+from burnish.losses.term import Need, Term, TermValues, TokenView
 from burnish.models.adapters import attach_adapter
 from burnish.models.footprint import Activations
 from burnish.models.language_model import LanguageModel
@@ -123,6 +123,34 @@ def test_beside_a_large_projection_in_low_precision_its_sum_in_float32_is_told()
     told = update_memory(learner, groups, Wanted(), Activations.of(learner.model), again=True)
     assert told.logits > 3 * learner.masters.parameters["model.embed_tokens.weight"].nbytes // 2
     assert live_peak(lambda: learner.update(groups, terms)) == pytest.approx(told.total - told.holes, rel=0.05)
+
+
+def of_a_token(view: TokenView) -> TermValues:
+    return TermValues(sum(view.statistics.values()))  # type: ignore[arg-type]
+
+
+def of_the_step(view: TokenView) -> TermValues:
+    values = of_a_token(view).values
+    return TermValues(values * values.mean())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("budget", [1 << 20, 200], ids=["one micro-batch", "several"])
+@pytest.mark.parametrize("case", ["wide", "wide, tempered, both", "both", "tempered, both"])
+def test_a_term_beyond_the_token_and_two_distributions_are_told(case: str, budget: int, dtype: torch.dtype) -> None:
+    learner = Learner(model_of(dtype=dtype), layout=LearnerSpec(micro_batch_tokens=budget), total_steps=5)
+    groups = sampled(3, 4, 30)
+    needs: frozenset[Need] = frozenset({"policy_logprob", *(["logprob"] if "both" in case else [])})
+    if "tempered" in case:
+        for group in groups:
+            for node in group.traces[0].nodes[1:]:
+                node.meta["temperature"] = 0.7
+    how: dict[str, Any] = {"scope": "step", "function": of_the_step} if "wide" in case else {"function": of_a_token}
+    terms = [Term("sums", "advantage", needs=needs, **how)]
+    wanted = Wanted(needs, tempered="tempered" in case, wide="wide" in case)
+    learner.update(groups, terms)
+    told = update_memory(learner, groups, wanted, Activations.of(learner.model), again=True)
+    assert live_peak(lambda: learner.update(groups, terms)) == pytest.approx(told.total - told.holes, rel=0.1)
 
 
 def test_entropy_and_a_kept_support_take_masks_on_top() -> None:

@@ -78,6 +78,12 @@ def windowed(value: Any, **keys: Any) -> Given:
     return {"value": value, "sees": "traces", "given": given, "where": ("grpo",)}
 
 
+def prioritised(value: Any) -> Given:
+    """A key of a priority by success rates that a run measures."""
+    given = {"data": {**ROWS, "priority": {}}, "steps": 9, "traces_every": 1}
+    return {"value": value, "sees": "traces", "given": given, "where": ("grpo",)}
+
+
 def staged(value: Any, fails: str = "", mix: bool = False, **keys: Any) -> Given:
     """A key of a curriculum; `keys` are those of its first stage."""
     origin: Given = {"mix": [ROWS, {"path": "@held.jsonl"}]} if mix else ROWS
@@ -99,6 +105,9 @@ TRAINED: dict[str, Given] = {
     "window.column": trained("other_rate", data={**ROWS, "window": RATES}),
     "window.passing": windowed(1000),
     "window.rest": windowed(3),
+    "priority.passing": prioritised(0.0),
+    "priority.floor": prioritised(1.0),
+    "priority.memory": prioritised(0.0),
     "curriculum.column": staged("other_level"),
     "curriculum.stages[].start": staged(1, fails="the first stage starts after 1 steps"),
     "curriculum.stages[].low": staged(2),

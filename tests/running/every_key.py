@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from burnish.methods.registry import METHODS
+from burnish.methods.registry import DECLARED
 from tests.running.every_data_key import DATA_KEYS, MODULAR, PROGRAMS, RECORDS, SYMBOLS
 
 NUMERIC = {"kind": "numeric", "tolerance": 0.5}
@@ -24,7 +24,7 @@ class Entry:
     sees: str = ""
     given: dict[str, Any] = field(default_factory=dict)
     fails: str = ""
-    where: tuple[str, ...] = tuple(METHODS)
+    where: tuple[str, ...] = DECLARED
 
 
 def fails(value: Any, message: str, **options: Any) -> Entry:
@@ -129,6 +129,15 @@ COMMON: dict[str, Entry] = {
     "optimizer.eps": both(1e-3, "weights"),
     "optimizer.weight_decay": both(0.5, "weights"),
     "optimizer.momentum": both(0.5, "weights", optimizer__name="sgd"),
+    "optimizer.muon.momentum": both(0.1, "weights", optimizer__name="muon", steps=3),
+    "optimizer.muon.nesterov": both(False, "weights", optimizer__name="muon", steps=3),
+    "optimizer.muon.iterations": both(1, "weights", optimizer__name="muon"),
+    "optimizer.muon.coefficients": both("polar", "weights", optimizer__name="muon"),
+    "optimizer.muon.scale": both("original", "weights", optimizer__name="muon"),
+    "optimizer.muon.normalise": both(True, "weights", optimizer__name="muon"),
+    "optimizer.muon.split": both(False, "weights", optimizer__name="muon"),
+    "optimizer.muon.rest_lr": both(0.1, "weights", optimizer__name="muon"),
+    "optimizer.muon.precision": both("bfloat16", "weights", optimizer__name="muon"),
     "optimizer.clip_norm": both(1e-3, "weights", optimizer__name="sgd"),
     "optimizer.schedule": both("cosine", "weights"),
     "optimizer.warmup_steps": both(2, "weights", steps=3),
@@ -211,6 +220,12 @@ EVALUATION: dict[str, Entry] = {
     "correct.tolerance": evaluated(10, evaluation__correct__column="other"),
     "correct.fractions": evaluated(True),
     "max_tokens": evaluated(2),
+    "samples": evaluated(3, evaluation__temperature=1.0),
+    "temperature": evaluated(2.0),
+    "top_k": evaluated(1, evaluation__temperature=2.0),
+    "top_p": evaluated(0.01, evaluation__temperature=2.0),
+    "min_p": evaluated(0.99, evaluation__temperature=2.0),
+    "overlap": evaluated("tell", "outcome", evaluation__data__path="@rows.jsonl"),
     "concurrency": evaluated(1, "asked"),
 }
 
@@ -249,6 +264,7 @@ def _environment(method: str) -> dict[str, Entry]:
         "environment.shown": shown,
         "environment.careless": careless,
         "environment.examples": world(2),
+        "environment.sets": world(["shop"], kind="desk"),
         "environment.path": own("@talk.py:Slow"),
         "environment.options": own({"word": "well"}, options={"word": "so"}),
     }
@@ -280,6 +296,7 @@ EVALUATION |= {
         1.0, "", held_world(0, **HACKABLE).given, fails="environment.shown: for demonstrations", where=("sft",)
     ),
     "environment.examples": held_world(2),
+    "environment.sets": held_world(["shop"], kind="desk"),
     "environment.careless": Entry(
         1.0, "", held_world(0).given, fails="environment.careless: for demonstrations", where=("sft",)
     ),
@@ -294,6 +311,14 @@ SFT: dict[str, Entry] = {
     "options.reduction": both("sequence_mean", "weights"),
 }
 
+MASKED = {"surrogate": "divergence_mask", "passes": 3}
+EFFORT = {"rule": "effort", "right": 0.1}
+TOGGLE = {"rule": "toggle", "right": 1.2}
+CORRECTED = {"old": "learner", "correction": {}}
+MISMATCHED = {"mismatch": {"temperature": 1.3}}
+CENTRED = {"surrogate": "reinforce", "centering": {"least_mass": 0.01}}
+KL_COV = {"rule": "kl", "share": 0.1}
+
 GRPO: dict[str, Entry] = {
     **_environment("grpo"),
     "data.family.careless": fails(
@@ -307,6 +332,10 @@ GRPO: dict[str, Entry] = {
     "episodes.branch.turn": talked(2, "traces", episodes__branch={"turn": 1}),
     "episodes.branch.ways": talked(3, "traces", episodes__branch={"turn": 1}),
     "refills": talked(0, "traces", "@talk.py:Flaky"),
+    "selection.kind": grpo("oversample", "metrics", selection={"kind": "refill"}),
+    "selection.rounds": grpo(0, "metrics", selection={"kind": "refill"}, **reward("flat")),
+    "selection.factor": grpo(3.0, "metrics", selection={"kind": "oversample"}),
+    "selection.by": grpo("hard", "traces", selection={"kind": "oversample"}),
     "deterministic": grpo(True, "engine"),
     "data.completion": fails("reply", "data.completion is for demonstrations"),
     "guards.silent_steps": grpo(1, "outcome", **reward("none")),
@@ -317,6 +346,9 @@ GRPO: dict[str, Entry] = {
     "guards.entropy_floor": grpo(1e9, "outcome", guards__entropy_steps=1),
     "guards.entropy_steps": grpo(1, "outcome", guards__entropy_floor=1e9),
     "guards.zero_variance_steps": grpo(1, "outcome", **reward("same")),
+    "mismatch.rounded": grpo("int8", "traces", **MISMATCHED),
+    "mismatch.stale": grpo(1, "traces", **MISMATCHED, steps=3),
+    "mismatch.temperature": grpo(0.7, "traces", **MISMATCHED),
     "samples_per_prompt": grpo(3, "weights"),
     "sampling.max_tokens": grpo(3, "traces"),
     "sampling.temperature": grpo(0.5, "traces"),
@@ -365,8 +397,56 @@ GRPO: dict[str, Entry] = {
     "rewards.workers": fails(0, "whole number >= 1", where=("grpo",)),
     "rewards.concurrency": grpo(1, "metrics", **reward("crowd")),
     "engine_rows": grpo(3, "decoded"),
+    "traces_scores": grpo(True, "traces"),
     "options.advantage": grpo("grpo", "weights"),
     "options.reduction": grpo("sequence_mean", "weights"),
+    "options.centre": grpo("length_weighted", "weights", options={"advantage": "group"}),
+    "options.scale": grpo("std", "weights", options={"advantage": "group"}),
+    "options.k": grpo(3, "weights", options={"advantage": "max_at_k", "k": 2}),
+    "options.decay": grpo(0.1, "weights", options={"advantage": "group", "centre": "moving_average"}, steps=3),
+    "options.by": grpo("state", "outcome"),  # answers of one turn have no states: nothing to train on
+    "options.ratio": grpo("sequence", "weights", options__passes=3),
+    "options.segment_tokens": grpo(1, "weights", options={"ratio": "segment", "passes": 3}),
+    "options.surrogate": grpo("cispo", "weights", options__passes=3),
+    "options.dual_clip": grpo(1.0001, "weights", options__passes=3),
+    "options.soft_positive": grpo(3.0, "weights", options={"surrogate": "sapo", "passes": 3}),
+    "options.soft_negative": grpo(3.0, "weights", options={"surrogate": "sapo", "passes": 3}),
+    "options.tau": grpo(5, "weights", options={"surrogate": "squared", "passes": 3}),
+    "options.divergence": grpo("kl", "weights", options={**MASKED, "threshold": 0.02}),
+    "options.threshold": grpo(1e-6, "weights", options=MASKED),
+    "options.covariance.rule": grpo("kl", "weights", options={"passes": 3, "covariance": {"share": 0.2}}),
+    "options.covariance.share": grpo(0.9, "weights", options={"passes": 3, "covariance": KL_COV}),
+    "options.covariance.coefficient": grpo(9, "weights", options={"passes": 3, "covariance": KL_COV}),
+    "options.covariance.low": grpo(-50, "weights", options={"covariance": {"low": 40, "high": 50, "share": 0.5}}),
+    "options.covariance.high": grpo(50, "weights", options={"covariance": {"low": -50, "high": -49, "share": 0.5}}),
+    "options.entropy_share": grpo(0.3, "weights"),
+    "options.drift": grpo(5, "weights", options__passes=3),
+    "options.shaping.rule": grpo("concave", "weights", options={"shaping": {}}),
+    "options.shaping.coefficient": grpo(5, "weights", options={"shaping": {}}),
+    "options.shaping.after": grpo(1, "weights", options={"shaping": {}}),
+    "options.shaping.longest": grpo(3, "weights", options={"shaping": {}}),
+    "options.shaping.buffer": grpo(4, "weights", options={"shaping": {}}),
+    "options.shaping.right": grpo(0.3, "weights", options={"shaping": {"rule": "relative"}}),
+    "options.shaping.percentile": grpo(0, "weights", options={"shaping": {**EFFORT, "first": 1}}),
+    "options.shaping.every": grpo(1, "weights", options={"shaping": {**TOGGLE, "accuracy": 0.1}}, steps=3),
+    "options.shaping.accuracy": grpo(0.01, "weights", options={"shaping": {**TOGGLE, "every": 1}}, steps=4),
+    "options.shaping.rate": grpo(5, "weights", options={"shaping": {"rule": "concave"}}),
+    "options.shaping.power": grpo(1, "weights", options={"shaping": {"rule": "concave"}}),
+    "options.shaping.first": grpo(0.1, "weights", options={"shaping": EFFORT}),
+    "options.shaping.last": grpo(0.1, "weights", options={"shaping": {**EFFORT, "steps": 1}}, steps=3),
+    "options.shaping.steps": grpo(1, "weights", options={"shaping": {**EFFORT, "first": 9, "last": 0.1}}, steps=3),
+    "options.correction.rule": grpo("mis", "weights", options=CORRECTED, **MISMATCHED),
+    "options.correction.level": grpo("sequence", "weights", options=CORRECTED, **MISMATCHED),
+    "options.correction.low": grpo(0.99, "weights", options={**CORRECTED, "correction": {"rule": "mis"}}, **MISMATCHED),
+    "options.correction.high": grpo(0.9, "weights", options=CORRECTED, **MISMATCHED),
+    "options.correction.normalise": grpo(True, "weights", options=CORRECTED, **MISMATCHED),
+    "options.centering.k": grpo(2, "weights", options=CENTRED, **MISMATCHED),
+    "options.centering.weight": grpo("none", "weights", options=CENTRED, **MISMATCHED),
+    "options.centering.low": grpo(0.99, "weights", options={**CENTRED, "centering": {"weight": "mis"}}, **MISMATCHED),
+    "options.centering.high": grpo(0.9, "weights", options=CENTRED, **MISMATCHED),
+    "options.centering.least_mass": fails(
+        0.999, "cover only", given={"options": {**CENTRED, "centering": {"k": 1, "least_mass": 0.01}}}, where=("grpo",)
+    ),
     "options.constant": grpo(7, "weights", options={"reduction": "constant", "constant": 3}),
     "options.clip_low": grpo(0.0, "weights", options__passes=3),
     "options.clip_high": grpo(0.0, "weights", options__passes=3),

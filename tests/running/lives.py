@@ -1,4 +1,8 @@
-"""A `burnish train` process that is killed at a chosen event of its own; two run directories compared bit by bit."""
+"""A `burnish train` process that is killed at a chosen event of its own; two run directories compared bit by bit.
+
+It is a fork of a process that has imported what it needs, or with `fresh` an interpreter of its own, with other hashes
+of texts: a run is the same in both.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from burnish.running.checkpoints import numbered_checkpoints
+from tests.forked import Forked
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
 
@@ -31,13 +36,18 @@ class Moment:
 class Life:
     """One process of a run, told what it does by its own JSON events."""
 
-    def __init__(self, recipe: Path, out: Path, *options: str) -> None:
+    def __init__(self, recipe: Path, out: Path, *options: str, fresh: bool = False) -> None:
         found = numbered_checkpoints(out / "checkpoints")
         self._steps = found[-1][0] if found else 0
         self.messages: list[str] = []
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "burnish.cli", "train", str(recipe), "--out", str(out), "--json", *options],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=recipe.parent,
+        words = ["train", str(recipe), "--out", str(out), "--json", *options]
+        self.process: Forked | subprocess.Popen[str] = (
+            subprocess.Popen(
+                [sys.executable, "-m", "burnish.cli", *words],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=recipe.parent,
+            )
+            if fresh
+            else Forked(words, cwd=recipe.parent, environment=ENVIRONMENT)
         )  # fmt: skip
 
     def moments(self) -> Iterator[Moment]:

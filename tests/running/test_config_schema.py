@@ -12,12 +12,12 @@ import pytest
 import yaml
 
 from burnish.errors import InputError
-from burnish.methods.registry import METHODS
+from burnish.methods.registry import DECLARED, METHODS
 from burnish.running.config import any_recipe_schema, load_recipe, recipe_from_mapping, recipe_schema, resolved_yaml
 from burnish.running.keys import documented_keys
 
 ROOT = Path(__file__).parents[2]
-RECIPES = [path for path in sorted((ROOT / "recipes").rglob("*.yaml")) if "pipelines" not in path.parts]
+RECIPES = [path for path in sorted((ROOT / "recipes").rglob("*.yaml")) if not {"pipelines", "studies"} & set(path.parts)]
 """Every recipe; a pipeline is none."""
 
 ANY = any_recipe_schema()
@@ -44,14 +44,14 @@ def _schemas(method: str) -> list[dict[str, Any]]:
     return [ANY, recipe_schema(method)]
 
 
-@pytest.mark.parametrize("schema", [ANY, *map(recipe_schema, METHODS)], ids=lambda s: s["title"])
+@pytest.mark.parametrize("schema", [ANY, *map(recipe_schema, DECLARED)], ids=lambda s: s["title"])
 def test_the_schema_is_one(schema: dict[str, Any]) -> None:
     assert schema["$schema"] == "http://json-schema.org/draft-07/schema#"
     jsonschema.Draft7Validator.check_schema(schema)
     json.dumps(schema, allow_nan=False)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", DECLARED)
 def test_the_schema_names_the_keys(method: str) -> None:
     schema = recipe_schema(method)
     assert schema["additionalProperties"] is False
@@ -156,7 +156,7 @@ def test_the_method_decides_which_keys_there_are() -> None:
     assert _mistakes(ANY, {key: value for key, value in BASES["sft"].items() if key != "method"}) != []
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", DECLARED)
 def test_a_misspelt_key_is_not_valid_at_any_depth(method: str) -> None:
     """Every key of the documentation, misspelt where it stands."""
     recipe: Any = recipe_from_mapping(
@@ -177,7 +177,7 @@ def test_a_misspelt_key_is_not_valid_at_any_depth(method: str) -> None:
             assert not validator.is_valid(values), key.key
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", DECLARED)
 def test_every_key_has_its_meaning_in_the_schema(method: str) -> None:
     """What an editor shows beside the key."""
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,15 +18,8 @@ from burnish.running.config import recipe_from_mapping, resolved_yaml
 from burnish.running.estimate import MemoryEstimate, estimate
 from burnish.running.findings import findings
 from burnish.running.machine_memory import free_memory, held_memory, peak_memory
+from tests.forked import Forked
 from tests.tiny import tiny_network, tiny_tokenizer
-
-_CHILD = """
-import atexit, sys
-from burnish.running.machine_memory import peak_memory
-atexit.register(lambda: print("peak", peak_memory(), file=sys.stderr))
-from burnish.cli import main
-main(sys.argv[1:])
-"""
 
 
 @pytest.fixture(scope="module")
@@ -89,18 +79,14 @@ def test_the_peak_told_before_the_first_step_is_within_15_percent_of_the_measure
     adapter = grpo(large, model=model, prompts_per_step=4, checkpoint_every=0)
     recipe = sft(large, tmp_path, checkpoint_every=0) if case.startswith("sft") else adapter
     (tmp_path / "recipe.yaml").write_text(resolved_yaml(recipe))
-    done = subprocess.run(
-        [sys.executable, "-c", _CHILD, "train", "recipe.yaml", "--out", "run", "--json"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    events = [json.loads(line) for line in done.stdout.splitlines()]
+    run = Forked(["train", "recipe.yaml", "--out", "run", "--json"], cwd=tmp_path)
+    printed, errors = run.read()
+    assert run.wait() == 0, errors[-2000:]
+    events = [json.loads(line) for line in printed.splitlines()]
     first_step = next(i for i, event in enumerate(events) if event["event"] == "step")
     [told] = [e["text"] for e in events[:first_step] if e["event"] == "message" and e["text"].startswith("memory:")]
     predicted = 1e9 * float(re.search(r"about ([\d.]+) GB at its peak", told)[1])  # type: ignore[index]
-    measured = int(re.search(r"^peak (\d+)$", done.stderr, re.M)[1])  # type: ignore[index]
-    assert predicted == pytest.approx(measured, rel=0.15), told
+    assert predicted == pytest.approx(run.peak_memory, rel=0.15), told
 
 
 # ---------------------------------------------------------------- what moves it

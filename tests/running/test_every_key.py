@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from burnish.methods.registry import METHODS
+from burnish.methods.registry import DECLARED, METHODS
 from burnish.running.keys import documented_keys
 from tests.running.every_key import HELD, TABLE
 from tests.running.observed import Scene, Seen, observe
@@ -30,7 +30,7 @@ def leaves(method: str) -> list[str]:
 CASES = [(method, key) for method, entries in TABLE.items() for key in entries if method in entries[key].where]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", DECLARED)
 def test_every_key_has_an_entry_and_every_entry_a_key(method: str) -> None:
     assert set(TABLE[method]) == set(leaves(method))
 
@@ -83,7 +83,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
     yield Runs(Scene.make(tmp_path_factory.mktemp("scene")))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", DECLARED)
 def test_what_is_seen_of_a_run_repeats(runs: Runs, method: str) -> None:
     """Otherwise a difference would say nothing."""
     given = {"evaluation": HELD, "steps": 3, "traces_every": 1, "checkpoint_every": 2}
@@ -97,7 +97,7 @@ def test_what_is_seen_of_a_run_repeats(runs: Runs, method: str) -> None:
 @pytest.mark.parametrize(("method", "key"), CASES, ids=[f"{method}-{key}" for method, key in CASES])
 def test_a_changed_value_acts_or_is_refused(runs: Runs, method: str, key: str) -> None:
     entry = TABLE[method][key]
-    value = next(other for other in METHODS if other != method) if key == "method" else entry.value
+    value = next(other for other in DECLARED if other != method) if key == "method" else entry.value
     before, after = runs.seen(method, entry.given), runs.seen(method, {**entry.given, key: value})
     if entry.fails:
         assert before["outcome"] == "finished"

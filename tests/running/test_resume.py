@@ -7,8 +7,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -22,7 +20,8 @@ from burnish.running.checkpoints import numbered_checkpoints
 from burnish.running.config import recipe_from_mapping
 from burnish.running.interrupts import InterruptedRunError
 from burnish.running.progress import QuietProgress
-from tests.running.lives import ENVIRONMENT, assert_same, evidence
+from tests.forked import Forked, burnish
+from tests.running.lives import assert_same, evidence
 from tests.tiny import tiny_network, tiny_tokenizer
 
 
@@ -274,33 +273,21 @@ def test_a_full_disk_at_every_write_stops_the_run_and_a_resume_ends_it_alike(mod
     values["rewards"] = {"rewards": [{"kind": "function", "function": "rewards.py:dense"}]}
     recipe.write_text(json.dumps(values), "utf-8")
     run, refused = tmp_path / "run", []
-    program = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2); "
-    program += "from burnish.cli import main; main(sys.argv[1:])"
-    arguments = ["train", str(recipe), "--out", str(run), "--resume", "--quiet"]
+    arguments = ["train", str(recipe), "--quiet", "--out"]
     for limit in (100, 1000, 4000, 12_000, 40_000, 90_000, 1 << 30):
-        done = subprocess.run(
-            [sys.executable, "-c", program, str(limit), *arguments],
-            env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True,
-        )  # fmt: skip
+        done = burnish(*arguments, str(run), "--resume", cwd=tmp_path, file_limit=limit)
         assert "Traceback" not in done.stderr, done.stderr[-2000:]
         if done.returncode == 0:
             break
         assert done.returncode == 1 and "could not be written" in done.stderr, (limit, done.stderr)
         refused.append(done.stderr.split(" could not")[0].rsplit("/", 1)[-1].split(":")[0])
     assert done.returncode == 0 and len(set(refused)) >= 3, refused
-    shutil.copytree(run, tmp_path / "copy")
-    whole = tmp_path / "whole"
-    subprocess.run([sys.executable, "-m", "burnish.cli", "train", str(recipe), "--out", str(whole), "-q"],
-                   env=ENVIRONMENT, cwd=tmp_path, check=True)  # fmt: skip
-    assert_same(run, whole)
+    assert burnish(*arguments, str(tmp_path / "whole"), cwd=tmp_path).returncode == 0
+    assert_same(run, tmp_path / "whole")
 
 
 def test_sigterm_during_an_export_leaves_no_half_a_model(model: Path, tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "burnish.cli", "export", str(model), str(tmp_path / "out")],
-        env=ENVIRONMENT,
-        cwd=tmp_path,
-    )
+    process = Forked(["export", str(model), str(tmp_path / "out")], cwd=tmp_path)
     while process.poll() is None and not list(tmp_path.glob(".out.*")):
         time.sleep(0.001)  # the folder that is being filled
     process.send_signal(signal.SIGTERM)

@@ -30,7 +30,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_killed_before_it_had_begun_begins(tmp_path: Path) -> None:
     recipe = recipe_of(tmp_path, "sft", adapter=False)
-    life = Life(recipe, tmp_path / "run", "--resume", "steps=2")
+    life = Life(recipe, tmp_path / "run", "--resume", "steps=2", fresh=True)
     while not (tmp_path / "run" / "heartbeat.json").exists():
         assert life.process.poll() is None
     life.process.kill()  # while torch or the model loads

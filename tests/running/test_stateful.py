@@ -22,7 +22,7 @@ import burnish
 from burnish import train
 from burnish.feedback.judge import Feedback
 from burnish.methods.recipe import Recipe
-from burnish.methods.registry import METHODS
+from burnish.methods.registry import DECLARED, METHODS
 from burnish.running.assemble import Parts, assemble
 from burnish.running.config import recipe_from_mapping
 from burnish.running.progress import QuietProgress
@@ -49,7 +49,7 @@ class Talk(Environment):
         return Verdict(self.said.count("e") + 0.1 * len(self.said))
 '''
 HALF, WHOLE = 4, 6
-KINDS = [*sorted(METHODS), "grpo in an environment", "sft in a world"]
+KINDS = [*sorted(DECLARED), "grpo in an environment", "sft in a world"]
 
 
 def recipe_of(kind: str, folder: Path) -> Recipe:

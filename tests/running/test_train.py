@@ -71,7 +71,7 @@ def test_a_grpo_run_writes_what_its_directory_promises(model: Path, tmp_path: Pa
     assert records[0]["sampler_gap"] < 1e-5
     summary = json.loads((out / "summary.json").read_text())
     assert summary["optimizer_steps"] == 2 and summary["comparison"]["items"] == 6
-    assert "<svg" in (out / "report.html").read_text()
+    assert '"loss":{"x":[1.0,2.0]' in (out / "report.html").read_text()
     assert [len(g.members) for g in read_groups(out / "traces" / "step-000002.parquet")] == [4, 4]
     before, middle, after = weights(model), weights(out / "checkpoints" / "step-1"), weights(out / "final")
     assert not all(torch.equal(before[n], middle[n]) for n in before)
@@ -99,6 +99,22 @@ def test_every_grpo_option_changes_the_run(model: Path, tmp_path: Path) -> None:
         train(grpo(model, options=options, traces_every=0), out=tmp_path / name, reward=dense)
         finals[name] = (tmp_path / name / "final" / "model.safetensors").read_bytes()
     assert len(set(finals.values())) == len(finals)
+
+
+def test_traces_can_have_the_learners_numbers_and_training_stays_the_same(model: Path, tmp_path: Path) -> None:
+    finals = []
+    for name, wanted in (("with", True), ("without", False)):
+        train(grpo(model, traces_scores=wanted, traces_every=2, steps=4), out=tmp_path / name, reward=dense)
+        finals.append((tmp_path / name / "final" / "model.safetensors").read_bytes())
+    assert finals[0] == finals[1]
+    [group, _] = read_groups(tmp_path / "with" / "traces" / "step-000003.parquet")
+    node = group.members[0].trace.nodes[group.members[0].leaf]
+    assert abs(node.signals["learner_logprob"].values - node.logprobs).max() < 1e-4
+    assert (node.signals["entropy"].values > 0).all()
+    counted = [record.get("ledger/traces/scored_tokens") for record in metrics(tmp_path / "with")]
+    assert counted[1] is None and counted[2] == metrics(tmp_path / "with")[2]["sampled_tokens"]
+    with pytest.raises(InputError, match="traces_scores: unused, since traces_every is 0"):
+        grpo(model, traces_scores=True, traces_every=0)
 
 
 def test_the_old_log_probabilities_can_be_the_learners(model: Path, tmp_path: Path) -> None:

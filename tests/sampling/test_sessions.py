@@ -85,6 +85,16 @@ def test_a_released_or_forgotten_session_gives_its_memory_back() -> None:
     assert engine.metrics()["kv_bytes"] < after_release
 
 
+def test_answers_that_need_no_continuing_leave_no_keys_behind_and_are_the_same() -> None:
+    model, asked = tiny_model("llama"), {"n": 3, "seed": 1, "task": 1}
+    keeps, forgets = LocalEngine(model), LocalEngine(model)
+    (kept,) = together(keeps.sample(PROMPT, PARAMS, **asked))
+    (gone,) = together(forgets.sample(PROMPT, PARAMS, **asked, keep=False))
+    assert [c.tokens.tolist() for c in kept] == [c.tokens.tolist() for c in gone]
+    assert all(c.session is None for c in gone) and all(c.session is not None for c in kept)
+    assert forgets.metrics()["kv_bytes"] < keeps.metrics()["kv_bytes"]
+
+
 def test_a_session_of_another_engine_is_refused() -> None:
     model = tiny_model("llama")
     (completion,) = LocalEngine(model).sample_sync(PROMPT, PARAMS, seed=1, task=1)

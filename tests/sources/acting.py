@@ -47,7 +47,15 @@ class ScriptedSampler:
         self.most = 0
 
     async def sample(
-        self, prompt: Sequence[int], params: SamplingParams, *, n: int = 1, seed: int, task: int, sample: int = 0
+        self,
+        prompt: Sequence[int],
+        params: SamplingParams,
+        *,
+        n: int = 1,
+        seed: int,
+        task: int,
+        sample: int = 0,
+        **_: Any,
     ) -> list[Completion]:
         turns = 0 if self.sessions else list(prompt).count(self.tokenizer.eos_token_id)
         return await self._turn(list(prompt), turns, params, n, seed, task, sample)

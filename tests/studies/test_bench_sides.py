@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,15 @@ from typing import Any
 import pytest
 
 import burnish
+from burnish.cli import main
 from burnish.models.loading import load_tokenizer
-from burnish.studies.bench import jobs, material
+from burnish.studies.bench import jobs, material, measure
 from burnish.studies.bench.children import TooSlowError, run_once, started
 from burnish.studies.bench.jobs import Job
 from burnish.studies.bench.measure import check_work
-from burnish.studies.bench.spec import DEFAULTS, Work
-from tests.cli.commands import burnish as command
+from burnish.studies.bench.results import BenchResult
+from burnish.studies.bench.spec import DEFAULTS, Benchmark, Work
+from tests.studies.made_up import made_up
 
 TINY = Work("grpo", "nursery:S", prompts=2, samples=2, prompt_tokens=9, new_tokens=5)
 SFT = Work("sft", "nursery:S", lengths=(20, 33))
@@ -77,13 +80,25 @@ def test_supervised_sides_train_the_same_tokens_whatever_the_packing(tmp_path: P
                 check_work(name, SFT, facts, child.go())
 
 
-def test_the_command_measures_the_engine_and_says_which_peer_is_absent(tmp_path: Path) -> None:
-    done = command(
-        "bench", "engine-group", "--small", "--prompts", "1", "--runs", "1", "--threads", "1", "--json",
-        "--out", "found.json", cwd=tmp_path, environment={jobs.VLLM_PYTHON: ""},
+def status(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """Exit status, output and errors of a command in this process; what it starts are processes of their own."""
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    shown = capsys.readouterr()
+    return int(end.value.code or 0), shown.out, shown.err
+
+
+def test_the_command_measures_the_engine_and_says_which_peer_is_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(jobs.VLLM_PYTHON, "")
+    code, out, errors = status(
+        capsys, "bench", "engine-group", "--small", "--prompts", "1", "--runs", "1", "--threads", "1", "--json",
+        "--warm-up", "0", "--out", "found.json",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    assert code == 0, errors
+    found = json.loads(out)
     assert json.loads((tmp_path / "found.json").read_text()) == found
     assert found["work"].startswith("1 prompts x 8 samples") and found["peer_name"] == "generate"
     assert found["ours"] > 0 and found["ratio"] > 0 and found["floor_ratio"] > 0 and len(found["runs"]) == 1
@@ -91,10 +106,13 @@ def test_the_command_measures_the_engine_and_says_which_peer_is_absent(tmp_path:
     figures = found["figures"][0]
     assert figures["ours"]["tokens"] == figures["generate"]["tokens"] == 8 * 32
     assert all(figures[side]["mean_logprob"] < 0 for side in ("ours", "generate"))  # log-probabilities are on
-    assert "round 1 of 1: ours" in done.stderr
+    assert "round 1 of 1: ours" in errors
 
 
 # ---------------------------------------------------------------- sides that misbehave
+
+
+STUCK = "import sys, time; c.ready(); print('hanging', file=sys.stderr, flush=True); time.sleep(60)"
 
 
 def job(code: str) -> Job:
@@ -112,12 +130,45 @@ def test_a_side_that_fails_is_reported_with_the_end_of_its_log(tmp_path: Path) -
 
 
 def test_a_side_that_takes_too_long_is_broken_off_and_ended(tmp_path: Path) -> None:
-    with started([job("import time; c.ready(); time.sleep(60)")], tmp_path) as children:
-        with pytest.raises(TooSlowError, match="not done within"):
+    with started([job(STUCK)], tmp_path) as children:
+        with pytest.raises(
+            TooSlowError, match=r"(?s)not done within 0.2 s, and was ended; its log ends with:\nhanging"
+        ):
             children["peer"].go(0.2)
-        process = children["peer"].process
-        process.kill()
-    assert process.poll() is not None
+        assert children["peer"].process.wait(5) == -signal.SIGKILL
+    with pytest.raises(TooSlowError, match=r"peer was not done within 0.5 s, and was ended"):
+        run_once(job("import time; time.sleep(60)"), tmp_path, 0.5)
+
+
+def test_a_benchmark_with_a_stuck_side_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(jobs, "prepare", lambda folder, work: {})
+    for side in ("ours", "products"):
+        monkeypatch.setattr(jobs, side, lambda *arguments, **options: job(STUCK))
+    with pytest.raises(TooSlowError, match=r"was not done within 0.3 s"):
+        burnish.bench("learner", limit=0.3, results=tmp_path)
+
+
+def test_a_benchmark_that_fails_leaves_the_results_of_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measured(benches: list[Benchmark], plan: measure.Plan) -> dict[str, BenchResult]:
+        if plan.work.kind == "sft":
+            raise burnish.RunError("trl ended with status 1")
+        rounds = [{"ours": 2.0, **dict.fromkeys(plan.settings, 1.0)}]
+        return {bench.name: made_up(bench.name, rounds) for bench in benches}
+
+    monkeypatch.setattr(measure, "_measured", measured)
+    with pytest.raises(measure.SomeFailedError, match="(?s)1 of 3 benchmarks failed:.*trl ended with status 1") as end:
+        burnish.bench("memory", "sft-mixed", "learner", results=tmp_path)
+    assert [result.name for result in end.value.results] == ["memory", "learner"]
+    with pytest.raises(SystemExit) as exit:
+        main(["bench", "memory", "sft-mixed", "learner", "--json", "--out", str(tmp_path), "--results", str(tmp_path)])
+    shown = capsys.readouterr()
+    assert exit.value.code == 1 and "sft-mixed: trl ended" in shown.err
+    assert [json.loads(line)["name"] for line in shown.out.splitlines()] == ["memory", "learner"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["learner.json", "memory.json"]
+    with pytest.raises(burnish.RunError, match="^trl ended with status 1$"):
+        burnish.bench("sft-mixed", results=tmp_path)
 
 
 def test_what_a_library_prints_does_not_disturb_the_reports(tmp_path: Path) -> None:
@@ -154,6 +205,9 @@ def test_a_peer_that_is_not_installed_is_named_with_what_brings_it(
         (["learner", "--runs", "0"], "--runs"),
     ],
 )
-def test_wrong_usage_is_told(words: list[str], why: str, tmp_path: Path) -> None:
-    done = command("bench", *words, cwd=tmp_path)
-    assert done.returncode == 2 and why in done.stderr and "Traceback" not in done.stderr
+def test_wrong_usage_is_told(
+    words: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, errors = status(capsys, "bench", *words)
+    assert code == 2 and why in errors and "Traceback" not in errors

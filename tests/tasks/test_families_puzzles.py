@@ -7,7 +7,10 @@ from itertools import product
 
 import pytest
 
+from burnish.models.nursery_list import nursery_entries
+from burnish.running.config import load_recipe
 from burnish.tasks import Task
+from burnish.tasks.families.puzzles import KINDS, Said, fits
 from tests.feedback.judging import judged, rewards
 from tests.tasks.test_families_small import tasks_of
 
@@ -39,8 +42,22 @@ def test_every_modulus_that_is_asked_for_occurs_and_the_smallest_there_is_works(
 def test_the_sentence_says_the_same_chain_and_shows_the_form() -> None:
     [task] = tasks_of("modular", 1, levels=[1], count=1)
     assert re.match(r"Start with \d+ and work modulo \d+: (add|subtract|multiply by) \d+, then ", task.text)
-    form = re.search(r"in the form of (\d+\+\d+=\d+)", task.text)
-    assert form is not None and task.columns["claims"][0] != form[1]
+
+
+def test_the_form_that_a_sentence_shows_is_right_of_no_task() -> None:
+    for task in tasks_of("modular", levels=[1, 2], count=300, moduli=[2, 3, 5]):
+        form = re.search(r"in the form of (\d+)\+(\d+)=(\d+), and", task.text)
+        modulus = re.search(r"work modulo (\d+):", task.text)
+        assert form and modulus and (int(form[1]) + int(form[2])) % int(modulus[1]) == int(form[3])
+        shown = f"{form[1]}+{form[2]}={form[3]}"
+        assert shown not in task.columns["claims"]
+        assert rewards({"kind": "claims", "credit": "fraction"}, task.columns, [shown]) == [0.0]
+    for task in tasks_of("knights", levels=[2], count=80):
+        forms = re.findall(r'such as "([^"]+)"', task.text)
+        assert len(forms) == 2 and forms[1].endswith(": fits")
+        for lines in ("\n".join(forms), *forms):
+            assert rewards({"kind": "claims", "credit": "fraction"}, task.columns, [lines]) == [0.0]
+            assert rewards("claims", task.columns, [lines]) == [0.0]
 
 
 def test_the_first_wrong_step_is_found_and_the_result_alone_may_be_judged() -> None:
@@ -156,6 +173,18 @@ def test_puzzles_that_differ_in_the_order_of_the_people_are_on_one_side() -> Non
     assert {other(question) for question in train} & train  # the swap is one that the family could have drawn
 
 
+@pytest.mark.parametrize("people", [2, 3, 4, 5])
+def test_no_two_statements_mean_the_same_so_that_no_twin_of_a_puzzle_is_on_the_other_side(people: int) -> None:
+    """What is said decides the split whatever the order and the names; other words for the same there are not."""
+    pairs = [(a, b) for a in range(people) for b in range(a + 1, people)]
+    said = [Said("is", (person,), kind) for person in range(1, people) for kind in KINDS]
+    said += [Said(form, pair) for form in ("same", "differ") for pair in pairs]
+    said += [Said(form, pair, a + b) for form in ("and", "or") for pair in pairs for a in KINDS for b in KINDS]
+    cases = ["".join(case) for case in product(KINDS, repeat=people)]
+    fitting = {tuple(fits((words,), 0, case) for case in cases) for words in said}  # by the first person
+    assert len(fitting) == len(said)
+
+
 def _ordered(said: str) -> str:
     sign = next((sign for sign in "&|=!" if sign in said), "")
     return sign.join(sorted(said.split(sign))) if sign else said
@@ -184,6 +213,18 @@ def test_each_task_is_answered_right_and_has_its_length() -> None:
                     whole = whole.replace(a + b, "")
             assert not whole and task.answer and set(str(task.answer)) <= set(pairs.values())
     assert seen == {"brackets", "sort", "copy"}
+
+
+def test_of_what_the_nursery_is_asked_to_sort_no_anagram_is_in_training() -> None:
+    recipe = load_recipe(nursery_entries()["symbols-S"].recipe)
+    assert recipe.data is not None and recipe.evaluation is not None and recipe.evaluation.data is not None
+    texts = []
+    for data in (recipe.data, recipe.evaluation.data):
+        assert data.family is not None
+        keys = data.family.model_dump(exclude={"kind", "tasks"})
+        texts.append([t for t in tasks_of("symbols", recipe.seed, **keys) if t.columns["task"] == "sort"])
+    trained, held_out = ({str(task.answer) for task in side} for side in texts)
+    assert len(trained) > 800 and len(held_out) > 50 and not trained & held_out
 
 
 def test_only_the_tasks_that_are_asked_for_occur() -> None:

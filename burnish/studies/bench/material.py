@@ -1,6 +1,6 @@
 """What the sides of a benchmark work on: a model folder, prompts, demonstrations and a reward, the same files for all.
 
-It is made in a process of its own, so that whoever measures never imports torch:
+It is made in a process of its own, so that whoever measures need not import torch:
 
     python -m burnish.studies.bench.material FOLDER '{"kind": "grpo", ...}'
 """
@@ -127,18 +127,21 @@ def _toy_model(folder: Path) -> Path:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
+    from burnish.models.quiet import quietly
+
     symbols = ["<pad>", "<eos>", *_TOY_SYMBOLS]
     core = Tokenizer(models.WordLevel({symbol: index for index, symbol in enumerate(symbols)}, unk_token="<pad>"))
     core.pre_tokenizer = pre_tokenizers.Split("", "isolated")
     core.decoder = decoders.Fuse()
     PreTrainedTokenizerFast(tokenizer_object=core, pad_token="<pad>", eos_token="<eos>").save_pretrained(folder)
-    torch.manual_seed(0)
     config = Qwen2Config(
         vocab_size=len(symbols), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2, max_position_embeddings=256, tie_word_embeddings=True, pad_token_id=0, bos_token_id=None,
         eos_token_id=1,
     )  # fmt: skip
-    Qwen2ForCausalLM(config).save_pretrained(folder)
+    with torch.random.fork_rng(devices=[]), quietly():
+        torch.manual_seed(0)
+        Qwen2ForCausalLM(config).save_pretrained(folder)
     return folder
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,11 +10,11 @@ from typing import Any
 
 from burnish.errors import InputError, RunError
 from burnish.studies.bench import jobs
-from burnish.studies.bench.children import Child, started
+from burnish.studies.bench.children import ROUND_LIMIT, Child, started
 from burnish.studies.bench.floor import seconds as floor_seconds
 from burnish.studies.bench.machine import machine, versions
 from burnish.studies.bench.results import FOLDER, BenchResult, result
-from burnish.studies.bench.search import best_settings
+from burnish.studies.bench.search import best_settings, cores
 from burnish.studies.bench.spec import Benchmark, Settings, Work, benchmark
 from burnish.studies.bench.whole import start_result, toy_result
 
@@ -38,6 +37,8 @@ class Plan:
     """Peers that are not, with the reason."""
     python: Mapping[str, str | None]
     """The interpreter of each peer, where it is not this one."""
+    limit: float
+    """Seconds that a side may take for its work done once."""
     tell: Tell
 
     def about(self) -> dict[str, Any]:
@@ -46,6 +47,14 @@ class Plan:
             "work": str(self.work), "warm_up": self.warm_up, "threads": self.threads, "settings": dict(self.settings),
             "absent": dict(self.absent), "machine": machine(), "versions": versions(self.python.get("vllm")),
         }  # fmt: skip
+
+
+class SomeFailedError(RunError):
+    """Some benchmarks failed; `results` are those of the others."""
+
+    def __init__(self, text: str, results: Sequence[BenchResult]) -> None:
+        super().__init__(text)
+        self.results = list(results)
 
 
 def bench(
@@ -57,48 +66,65 @@ def bench(
     prompts: int | None = None,
     vllm_python: str | None = None,
     results: str | Path = FOLDER,
+    limit: float = ROUND_LIMIT,
+    each: Callable[[BenchResult], None] = lambda result: None,
     tell: Tell = lambda line: None,
 ) -> list[BenchResult]:
     """Run benchmarks by name, in turns with their peers; one result each.
 
     Benchmarks with the same work (grpo-short and memory) are measured once. `runs` rounds are measured, after `warm_up`
-    that are not; `threads` is the CPU threads of our side, by default as many as there are cores. `small` takes the
-    small versions, `prompts` another number of prompts than the benchmark's own. `vllm_python` is the interpreter of an
-    environment with vLLM, by default $BURNISH_VLLM_PYTHON; where there is none, the result says so. The peers' settings
-    are the best of the search in `results`, where there is one. `tell` is given a line for each round.
+    that are not; `threads` is the CPU threads of every side, by default as many as there are cores on ours, and what
+    the search found best on a peer's. `small` takes the small versions, `prompts` another number of prompts than the
+    benchmark's own. `vllm_python` is the interpreter of an environment with vLLM, by default $BURNISH_VLLM_PYTHON;
+    where there is none, the result says so. The peers' settings are the best of the search in `results`, where there
+    is one. A side that takes more than `limit` seconds for its work done once is ended, and has failed. `each` is given
+    every result as soon as it is measured, `tell` a line for each round.
 
-    Raises InputError for an unknown name, RunError where a side fails.
+    Raises InputError for an unknown name, RunError where a side fails; where several benchmarks are named the others
+    are measured all the same, and the error is a SomeFailedError with their results.
     """
     if not names:
         raise InputError("no benchmark is named; `burnish bench list` shows them")
-    if runs < 1 or warm_up < 0:
-        raise InputError(f"runs must be at least 1 and warm_up at least 0, not {runs} and {warm_up}")
+    if runs < 1 or warm_up < 0 or limit <= 0:
+        raise InputError(
+            f"runs must be at least 1, warm_up at least 0 and limit above 0, not {runs}, {warm_up} and {limit:g}"
+        )
     chosen = [benchmark(name) for name in dict.fromkeys(names)]
-    threads = threads or cores()
     python = jobs.vllm_python(vllm_python)
+    settled = {one.name: _peers(one, threads, small, python, Path(results)) for one in chosen}
     done: dict[str, BenchResult] = {}
+    failed: dict[str, RunError] = {}
     for one in chosen:
-        if one.name not in done:
-            work = one.of_size(small)
-            alike = [b for b in chosen if b.of_size(small) == work and b.peers == one.peers]
-            if prompts is not None:
-                work = replace(work, prompts=prompts)
-            settings, absent = _peers(one, threads, python, Path(results))
-            plan = Plan(work, threads, runs, warm_up, settings, absent, {"vllm": python}, tell)
-            done |= _measured(alike, plan)
+        if one.name in done or one.name in failed:
+            continue
+        work = one.of_size(small)
+        alike = [b for b in chosen if b.of_size(small) == work and b.peers == one.peers]
+        if prompts is not None:
+            work = replace(work, prompts=prompts)
+        settings, absent = settled[one.name]
+        plan = Plan(work, threads or cores(), runs, warm_up, settings, absent, {"vllm": python}, limit=limit, tell=tell)
+        try:
+            measured = _measured(alike, plan)
+        except RunError as error:
+            if len(alike) == len(chosen):
+                raise  # there is nothing else
+            failed |= dict.fromkeys((b.name for b in alike), error)
+            tell(f"{', '.join(b.name for b in alike)}: failed, {error}")
+            continue
+        done |= measured
+        for b in alike:
+            each(done[b.name])
+    if failed:
+        told = "\n".join(f"{name}: {error}" for name, error in failed.items())
+        raise SomeFailedError(f"{len(failed)} of {len(chosen)} benchmarks failed:\n{told}", list(done.values()))
     return [done[b.name] for b in chosen]
 
 
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _peers(
-    bench: Benchmark, threads: int, python: str | None, results: Path
+    bench: Benchmark, threads: int | None, small: bool, python: str | None, results: Path
 ) -> tuple[dict[str, Settings], dict[str, str]]:
     """The settings of each peer that can be measured, and why the others cannot."""
-    settings = {name: best_settings(results, bench, name, threads) for name in bench.peers}
+    settings = {name: best_settings(results, bench, name, threads, small=small) for name in bench.peers}
     absent = {}
     if "vllm" in settings and python is None:
         del settings["vllm"]
@@ -117,7 +143,7 @@ def _measured(benches: Sequence[Benchmark], plan: Plan) -> dict[str, BenchResult
         ]
         about = plan.about()
         if plan.work.kind == "start":
-            return {b.name: start_result(b, folder, plan.work, plan.runs, about) for b in benches}
+            return {b.name: start_result(b, folder, plan.work, plan.runs, plan.limit, about) for b in benches}
         if plan.work.kind == "toy":
             return {b.name: toy_result(b, folder, plan.work, facts, sides, plan, about) for b in benches}
         sides = [jobs.ours(folder, plan.work, facts, plan.threads), *sides]
@@ -136,13 +162,13 @@ def _rounds(
     names = [name for name in children if name != "floor"]
     for _ in range(plan.warm_up):
         for name in names:
-            plan.tell(f"{name}: warmed up, {children[name].go()['seconds']:.2f} s")
+            plan.tell(f"{name}: warmed up, {children[name].go(plan.limit)['seconds']:.2f} s")
     rounds, rates = [], []
     for number in range(plan.runs):
-        rates.append(children["floor"].go()["rates"])
+        rates.append(children["floor"].go(plan.limit)["rates"])
         found = {}
         for name in names if number % 2 == 0 else reversed(names):  # what drifts shall not fall on one side alone
-            found[name] = children[name].go()
+            found[name] = children[name].go(plan.limit)
             check_work(name, plan.work, facts, found[name])
             plan.tell(f"round {number + 1} of {plan.runs}: {name} {found[name]['seconds']:.2f} s")
         rounds.append(found)

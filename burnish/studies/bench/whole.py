@@ -35,6 +35,11 @@ class Settled(Protocol):
         ...
 
     @property
+    def limit(self) -> float:
+        """Seconds that a side may take for one of them."""
+        ...
+
+    @property
     def tell(self) -> Callable[[str], None]:
         """Where a line of progress goes."""
         ...
@@ -59,7 +64,7 @@ def toy_result(
         sides = [ours, *peers]
         wall, rate = {}, {}
         for job in sides if number % 2 == 0 else list(reversed(sides)):
-            ran = run_once(job, folder)
+            ran = run_once(job, folder, plan.limit)
             wall[job.name] = ran.seconds
             rate[job.name] = _rate_of_events(ran, work) if job.name == "ours" else _told(ran)["steps_per_second"]
             peaks[job.name] = max(peaks.get(job.name, 0), ran.peak_memory)
@@ -110,7 +115,9 @@ COMPARED = ("python", "import", "help")
 """What the small version measures."""
 
 
-def start_result(bench: Benchmark, folder: Path, work: Work, runs: int, about: Mapping[str, Any]) -> BenchResult:
+def start_result(
+    bench: Benchmark, folder: Path, work: Work, runs: int, limit: float, about: Mapping[str, Any]
+) -> BenchResult:
     """Wall and processor seconds of fresh processes, in turns: `work.steps` rounds at least, since each is short."""
     (folder / "recipe.yaml").write_text(_RECIPE, "utf-8")
     commands = {name: STARTS[name] for name in (COMPARED if work == bench.small else STARTS)}
@@ -118,7 +125,7 @@ def start_result(bench: Benchmark, folder: Path, work: Work, runs: int, about: M
     for number in range(max(runs, work.steps) + 1):
         for name, command in commands.items():
             more = {"PYTHONPATH": jobs.ROOT} | (_COMPLETE if name == "completion" else {})
-            ran = run_once(Job(name, command, jobs.environment(None, more)), folder)
+            ran = run_once(Job(name, command, jobs.environment(None, more)), folder, limit)
             if number:  # the first writes byte code
                 found[name].append(ran)
     starts = {name: _start_figures(rans) for name, rans in found.items()}

@@ -50,13 +50,15 @@ def question(item: Knights, *, short: bool = False) -> str:
     names = item.names
     words = " ".join(f'{names[i]} says: "{_sentence(said, names)}"' for i, said in enumerate(item.puzzle))
     everybody = ", ".join(names[:-1]) + f" and {names[-1]}"
-    some, whole = (", ".join(["knight", "knave", *["knave"] * 3][:count]) for count in (2, len(names)))
+    # forms that are right of no puzzle, so that copying one is never an answer
+    stranger = next(name for name in NAMES if name not in names)
     return (
         f"{everybody} are each a knight, whose words are always true, or a knave, whose words are always false. {words}"
         f"\n\nFind out who is what by cases, {names[0]} first and knight before knave. When a case cannot be, write it "
-        f'on a line with the first person whose words cannot fit it, such as "{some}: {names[0]}", and go on to the '
-        "next. When nobody's words speak against a case, go on to the next person within it without writing anything. "
-        f'End with the case that fits everybody, such as "{whole}: fits". Write nothing else.'
+        f'on a line with the first person whose words cannot fit it, such as "knight, knave: {stranger}", and go on '
+        "to the next. When nobody's words speak against a case, go on to the next person within it without writing "
+        "anything. "
+        'End with the case that fits everybody, such as "knight, ..., knave: fits". Write nothing else.'
     )
 
 

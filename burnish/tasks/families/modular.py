@@ -54,7 +54,7 @@ def question(chain: Chain, *, short: bool = False) -> str:
     if short:
         return f"m{chain.modulus}:{chain.start}" + "".join(f"{sign}{operand}" for sign, operand in chain.steps)
     words = ", then ".join(_WORDS[sign].format(operand) for sign, operand in chain.steps)
-    example = chain.start + 1, chain.steps[0][1]
+    example = chain.modulus + 1, chain.modulus  # no remainder and no operand is as large, so that it is no answer
     return (
         f"Start with {chain.start} and work modulo {chain.modulus}: {words}. Write each step on a line of its own as "
         f"an equation with its remainder, in the form of {example[0]}+{example[1]}={sum(example) % chain.modulus}, and "
