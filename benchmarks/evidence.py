@@ -19,7 +19,8 @@ from typing import Any
 from scipy.stats import t
 
 from burnish.methods.evidence import PACKAGED, START, Cost, Evidence, Outcome, read_evidence
-from burnish.models.nursery import PREFIX, SIZES, parameters
+from burnish.models.nursery import parameters
+from burnish.models.nursery_shapes import PREFIX, SIZES
 from burnish.traces.files import atomic_write
 
 RESULTS = Path("benchmarks/results")

@@ -20,8 +20,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from burnish.models.nursery import SIZES, parameters, pretrained_names
+from burnish.models.nursery import parameters, pretrained_names
 from burnish.models.nursery_list import RECIPES, NurseryEntry, nursery_entries
+from burnish.models.nursery_shapes import SIZES
 from burnish.nursery import WEIGHTS, nursery_rates
 from burnish.studies.evaluation import Evaluation
 from burnish.studies.rates import pass_rates

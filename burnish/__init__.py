@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers
     from burnish.api import RunResult, train
+    from burnish.comparing import study
     from burnish.errors import InputError, PromiseError, RunError
     from burnish.learning.learner import Learner
     from burnish.methods.recipe import Recipe
@@ -34,13 +35,12 @@ if TYPE_CHECKING:  # for editors and type checkers
     from burnish.studies.bench.search import bench_search
     from burnish.studies.check import check_model as check
     from burnish.studies.compared import compare
-    from burnish.studies.comparison.study import study
     from burnish.studies.gate import gate
     from burnish.studies.single import evaluate_by_name as evaluate
     from burnish.traces import Group, Span, Trace, Verdict
     from burnish.view.curve import curve
-    from burnish.view.report import write_report as report
     from burnish.view.live.server import view_run
+    from burnish.view.report import write_report as report
     from burnish.view.show import show
 
 __version__ = "0.1.0"
@@ -50,7 +50,7 @@ _HOMES: dict[str, str] = {
     "train": "burnish.api",
     "run_pipeline": "burnish.pipelines",
     "show_pipeline": "burnish.pipelines",
-    "study": "burnish.studies.comparison.study",
+    "study": "burnish.comparing",
     "config": "burnish.running.catalogue",
     "show": "burnish.view.show",
     "report": "burnish.view.report:write_report",

@@ -14,8 +14,9 @@ from rich.console import Console
 
 from burnish.errors import InputError
 from burnish.models.folders import check_replaceable
-from burnish.models.nursery import SIZES, parameters
+from burnish.models.nursery import parameters
 from burnish.models.nursery_list import PRETRAINED, NurseryEntry, Origin, Rate, nursery_entries
+from burnish.models.nursery_shapes import SIZES
 from burnish.running.output import results
 from burnish.running.progress import Mode, Progress, make_progress
 from burnish.tasks.suggest import did_you_mean

@@ -45,10 +45,12 @@ def audit(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Audit a run: reward hacking, diversity, length, groups, gap, discarded samples, authors, the weights.
+    """Audit a run: what a rising reward hides.
 
-    Each audit has a level (ok, look, fault) by a stated rule, figures with 95 % intervals, and says what it cannot
-    tell. Ends with status 1 where one finds a fault.
+    Reward hacking, diversity, length against reward, group health, the gap of sampler and learner, discarded samples,
+    authors, the update of the weights; with --models transfer, and pass@k against the base model. Each audit has a
+    level (ok, look, fault) by a stated rule, figures with 95 % intervals, and says what it cannot tell. Ends with
+    status 1 where one finds a fault.
     """
     from burnish.studies.audits import audit as put_to_audit
 

@@ -50,7 +50,8 @@ def run(request: Request, *, quiet: bool) -> Shown:
     _check(request)
     after = _evaluations(request.model, request, quiet)
     if request.save is not None:
-        (after if request.tasks or len(after.found) > 1 else after.found[0]).save(request.save)
+        alone = None if request.tasks or len(after.found) != 1 else next(iter(after.found))
+        (alone or after).save(request.save)
     shown = _alone(request, after)
     if request.against is None:
         return shown

@@ -96,9 +96,10 @@ def plan(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell which methods apply to what you want and have, what each costs, and why the others do not apply.
+    """Tell which methods fit, what they cost, and why others do not.
 
-    Methods come in the order of their names: none is a default. What was measured of each stands beside it.
+    It goes by what you want, the feedback you have and what you can spend. Methods come in the order of their names:
+    none is a default. What was measured of each stands beside it.
     """
     from burnish.running.choosing import plan as advise
 
@@ -131,7 +132,10 @@ def explain(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain a method: what it declares, its formula, needs, cost, source, what was measured, and every key."""
+    """Explain a method and every key of its recipes.
+
+    What it declares, its formula, needs, cost and source, and what was measured of it.
+    """
     from burnish.running.catalogue import explain as look_up
 
     found = look_up(method)

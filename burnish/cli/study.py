@@ -13,7 +13,7 @@ from burnish.cli.app import RUNNING, AsJson, app, examples, wide_console
 from burnish.running.output import results
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 @app.command(
@@ -51,7 +51,7 @@ def study(
     Every cell may spend the same budget. One that is done is not run again, so an interrupted study goes on when it is
     run once more. The verdicts are printed; the whole table is in table.md.
     """
-    from burnish.studies.comparison.study import study as run
+    from burnish.comparing import study as run
 
     mode = "json" if as_json else "quiet" if quiet or table else "auto"
     done = run(file, overrides=changes or (), out=out, table=table, progress=mode)
@@ -63,7 +63,7 @@ def study(
     print(f"{cells['done']} of {cells['wanted']} cells; table: {done.out / 'table.md'}")
 
 
-def _table(verdicts: list[Mapping[str, Any]]) -> Any:
+def _table(verdicts: Sequence[Mapping[str, Any]]) -> Any:
     from rich.table import Column, Table
     from rich.text import Text
 

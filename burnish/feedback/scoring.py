@@ -9,12 +9,13 @@ from burnish.errors import InputError
 from burnish.learning.scoring import score, score_top
 from burnish.learning.spec import LearnerSpec
 from burnish.ledger import Ledger
-from burnish.losses.signals import TOP_IDS, TOP_LOGPROBS
+from burnish.losses.term import Need
 from burnish.models.language_model import LanguageModel
 from burnish.signals.annotators import Annotator
 from burnish.signals.annotators import build as build_pure
 from burnish.signals.spec import AnnotatorSpec, ScoreSpec, TopSpec
 from burnish.traces import Group
+from burnish.traces.signal_names import TOP_IDS, TOP_LOGPROBS
 
 ModelOf = Callable[[str], LanguageModel]
 
@@ -36,10 +37,14 @@ class Reference:
         *,
         ledger: Ledger | None = None,
         role: str | None = None,
+        need: Need = "policy_logprob",
     ) -> None:
-        """Write the model's log-probabilities of the sampled tokens as a signal; counted as by `score`."""
+        """Write the model's log-probabilities of the sampled tokens, or what else `need` says, as a signal.
+
+        Counted as by `score`.
+        """
         with self.model.without_adapter() if self.adapter_off else nullcontext():
-            score(self.model, groups, layout=layout, ledger=ledger, role=role).write(signal)
+            score(self.model, groups, (need,), layout, ledger=ledger, role=role).write(signal, need)
 
 
 def build(
@@ -57,9 +62,10 @@ def build(
     if isinstance(spec, TopSpec):
         return _top(spec, reference, layout, ledger)
     signal, role = spec.signal, spec.model
+    need: Need = "policy_top_logprobs" if spec.top else "policy_logprob"
 
     def annotate(groups: Sequence[Group]) -> None:
-        reference.score(groups, signal, layout, ledger=ledger, role=role)
+        reference.score(groups, signal, layout, ledger=ledger, role=role, need=need)
 
     return annotate
 

@@ -16,12 +16,12 @@ from burnish.learning.spec import LearnerSpec
 from burnish.learning.statistics import projections, token_statistics
 from burnish.ledger import Ledger
 from burnish.losses.build import SAMPLER_LOGPROB
-from burnish.losses.signals import ABSENT
 from burnish.losses.term import Need, Term, TermValues, TokenView
 from burnish.models.flops import ModelFlops
 from burnish.models.language_model import LanguageModel
 from burnish.models.spec import HeadPath
 from burnish.traces import Group, Span, Trace
+from burnish.traces.signal_names import ABSENT, TOP_IDS
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,10 @@ class Scored:
         for tree in self.tokens.trees:
             for node, (offsets, flat) in tree.trained.items():
                 if len(offsets):
-                    array = np.full(len(tree.trace.nodes[node]), np.nan)
-                    array[offsets] = self.values[need][flat]
-                    tree.trace.write(node, signal, array)
+                    values = self.values[need]
+                    array = np.full((len(tree.trace.nodes[node]), *values.shape[1:]), np.nan)
+                    array[offsets] = values[flat]
+                    tree.trace.write(node, signal, np.maximum(array, ABSENT), axes=("top",) * (values.ndim - 1))
 
 
 def _nothing(view: TokenView) -> TermValues:
@@ -62,6 +63,8 @@ def score(
 ) -> Scored:
     """Score every sampled token of the counted members, under the distribution it was sampled from.
 
+    Of `policy_top_logprobs` the result is [M, k], of the tokens that the signal `top_ids` names there.
+
     That is with its temperature and kept support, so that the numbers compare with the sampler's. Greedy tokens are
     scored at temperature 1. A `ledger` counts it under `role`, by default the model's name. Raises InputError when
     `want` is empty.
@@ -70,11 +73,16 @@ def score(
     if not want:
         raise InputError("nothing to score: name at least one statistic")
     # a stream that is present exactly on sampled tokens, and no ratio: greedy tokens may be scored too
-    term = Term("score", SAMPLER_LOGPROB, _nothing, needs=frozenset())
+    wide: Need = "policy_top_logprobs"
+    reads = (TOP_IDS,) if wide in want else ()
+    term = Term("score", SAMPLER_LOGPROB, _nothing, frozenset(), reads)
     tokens = collect(groups, [term])
     # a score is wanted for its value: never the fused operation where that is rounded
     path: HeadPath = "chunked" if layout.head == "chunked" else "auto"
-    values: dict[Need, npt.NDArray[np.float64]] = {name: np.full(len(tokens), np.nan) for name in want}
+    shape = tokens.signals[TOP_IDS].shape if reads else (len(tokens),)
+    values: dict[Need, npt.NDArray[np.float64]] = {
+        name: np.full(shape if name == wide else (len(tokens),), np.nan) for name in want
+    }
     batches = pack(
         tokens,
         layout.micro_batch_tokens,

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from burnish.learning.collect import StepTokens
 from burnish.learning.packing import MicroBatch
-from burnish.losses.signals import TOP_IDS
 from burnish.losses.term import Need
 from burnish.models.head_loss import head_loss
 from burnish.models.language_model import LanguageModel
 from burnish.models.spec import HeadPath
+from burnish.traces.signal_names import TOP_IDS
 
 _POLICY = frozenset[Need]({"policy_logprob", "policy_entropy"})
 

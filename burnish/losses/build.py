@@ -7,7 +7,6 @@ from functools import singledispatch
 
 from burnish.errors import InputError
 from burnish.losses import functions, policy
-from burnish.losses.signals import OLD_LOGPROB, SAMPLER_LOGPROB, reference_signal
 from burnish.losses.spec import (
     REFUSED_KL,
     CovariancePenaltySpec,
@@ -20,6 +19,7 @@ from burnish.losses.spec import (
     TermSpec,
 )
 from burnish.losses.term import Need, Term, TermValues, TokenView
+from burnish.traces.signal_names import OLD_LOGPROB, SAMPLER_LOGPROB, TOP_IDS, reference_signal, reference_top_signal
 
 __all__ = ["OLD_LOGPROB", "SAMPLER_LOGPROB", "build", "reference_signal"]
 
@@ -95,6 +95,8 @@ def _reference_kl(spec: ReferenceKlSpec) -> Term:
     if spec.estimator == "k1_reward":
         raise InputError("estimator 'k1_reward' is no term of a loss: it is taken from the reward by an annotator")
     reference = reference_signal(spec.reference)
+    if spec.estimator == "top_k":
+        return _top_kl(spec, reference_top_signal(spec.reference))
 
     def values(view: TokenView) -> TermValues:
         logprob, ref, old = view["policy_logprob"], view[reference], view[SAMPLER_LOGPROB]
@@ -103,6 +105,14 @@ def _reference_kl(spec: ReferenceKlSpec) -> Term:
 
     reads = (reference, SAMPLER_LOGPROB)
     return _term("reference_kl", spec, spec.stream, values, "policy_logprob", reads)
+
+
+def _top_kl(spec: ReferenceKlSpec, reference: str) -> Term:
+    def values(view: TokenView) -> TermValues:
+        loss = functions.kl_top(view["policy_top_logprobs"], view[reference])
+        return TermValues(loss, {"reference_kl": loss.detach()})
+
+    return _term("reference_kl", spec, spec.stream, values, "policy_top_logprobs", (TOP_IDS, reference))
 
 
 @build.register

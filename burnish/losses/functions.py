@@ -41,6 +41,19 @@ def ratio_weighted(values: Tensor, logprob: Tensor, old_logprob: Tensor) -> Tens
     return values * capped(logprob - old_logprob)
 
 
+def kl_top(logprobs: Tensor, reference: Tensor) -> Tensor:
+    """KL(pi || ref) over k tokens and the rest as one, [M], of their log-probabilities [M, k] under either.
+
+    Never above the divergence over the whole vocabulary, which it is where the k are all of it. A place whose
+    log-probability under the policy is below -1e8 is empty.
+    """
+    there = (logprobs > -1e8) & (reference > -1e8)
+    logs, refs = (torch.where(there, x, torch.zeros_like(x)) for x in (logprobs, reference))
+    p, r = (torch.where(there, x.exp(), torch.zeros_like(x)) for x in (logs, refs))
+    rest, other = ((1 - x.sum(-1)).clamp(min=1e-9) for x in (p, r))
+    return (p * (logs - refs)).sum(-1) + rest * (rest / other).log()
+
+
 def kl_loss(estimator: str, logprob: Tensor, reference_logprob: Tensor, old_logprob: Tensor) -> Tensor:
     """An estimator of KL(pi || ref) as a loss, by name: a k, `_ratio` where it is weighted with pi / old."""
     base = {"k1": kl_k1, "k2": kl_k2, "k3": kl_k3}[estimator[:2]]

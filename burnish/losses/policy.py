@@ -10,7 +10,6 @@ from torch import Tensor
 from burnish.errors import InputError
 from burnish.losses import centering, covariance, surrogates
 from burnish.losses.ratios import LogRatio, Pairs, capped, log_ratio
-from burnish.losses.signals import OLD_LOGPROB, SAMPLER_LOGPROB, SEGMENT, TOP_IDS, TOP_LOGPROBS
 from burnish.losses.spec import (
     SURROGATE_LEVELS,
     CovariancePenaltySpec,
@@ -19,6 +18,7 @@ from burnish.losses.spec import (
     ScoreCenteringSpec,
 )
 from burnish.losses.term import Need, Scope, Term, TermValues, TokenView
+from burnish.traces.signal_names import OLD_LOGPROB, SAMPLER_LOGPROB, SEGMENT, TOP_IDS, TOP_LOGPROBS
 
 Evaluate = Callable[[LogRatio, Tensor, Tensor, Tensor], surrogates.Surrogate]
 """A surrogate with its settings: of log-ratio, advantage, log pi and log pi_old, [K] each."""
@@ -97,7 +97,9 @@ def policy_gradient(spec: PolicyGradientSpec) -> Term:
     reads = [old_name, SAMPLER_LOGPROB]
     reads += [SEGMENT] if spec.ratio == "segment" else []
     reads += [spec.correction] if spec.correction is not None else []
-    needs: set[Need] = {"policy_logprob"} | ({"policy_entropy"} if spec.entropy_share < 1 else set())
+    needs: set[Need] = {"policy_logprob"}
+    if spec.entropy_share < 1:
+        needs.add("policy_entropy")
     return _term("policy_gradient", spec, values, needs, reads, scope_of(spec))
 
 

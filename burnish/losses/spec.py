@@ -21,14 +21,17 @@ PolicyReduction = Literal["token_mean", "sequence_mean", "sequence_sum", "group_
 """Reductions that make sense for advantages, which may all be zero."""
 
 KlEstimator = Literal[
-    "k2", "k3_ratio", "k1_ratio", "k3_forward", "k1", "k3", "k2_ratio", "k1_reward", "k2_reward", "k3_reward"
+    "k2", "k3_ratio", "k1_ratio", "k3_forward", "k1", "k3", "k2_ratio", "k1_reward", "k2_reward", "k3_reward",
+    "top_k",
 ]  # fmt: skip
 """Estimators of KL(policy || reference) by where they stand (Schulman's names, d = log pi - log ref).
 
 As a loss: `k2` (d^2 / 2) has the right gradient on-policy; `k3_ratio` and `k1_ratio` multiply by the differentiable
 ratio to the sampling policy and are right off-policy too. In the reward, as a constant: `k1_reward`. `k3_forward` is
-plain k3 as a loss, named by the divergence whose gradient it follows, KL(reference || policy). The others have a
-wrong gradient and are refused: `REFUSED_KL` says why.
+plain k3 as a loss, named by the divergence whose gradient it follows, KL(reference || policy). `top_k` is no estimate
+from one token but the sum over the sampler's k most probable ones and the rest as one: a lower bound of the divergence
+at each token, and the divergence itself where k is the vocabulary. The others have a wrong gradient and are refused:
+`REFUSED_KL` says why.
 """
 
 REFUSED_KL: dict[str, str] = {

@@ -15,7 +15,7 @@ from typing import Any
 from burnish.errors import InputError
 from burnish.ledger import Ledger, Totals
 from burnish.methods.method import Declaration
-from burnish.models.nursery import CHARACTERS, PREFIX, SIZES, SPECIAL_TOKENS
+from burnish.models.nursery_shapes import CHARACTERS, PREFIX, SIZES, SPECIAL_TOKENS
 from burnish.signals.spec import ScoreSpec
 from burnish.sources.spec import RolloutsSpec
 

@@ -7,7 +7,6 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from burnish.control.spec import FixedControllerSpec, PhaseSpec
-from burnish.losses.signals import CORRECTION
 from burnish.losses.spec import (
     CenteringSettings,
     CovariancePenaltySpec,
@@ -32,6 +31,7 @@ from burnish.signals.spec import (
     TopSpec,
 )
 from burnish.sources.spec import RolloutsSpec
+from burnish.traces.signal_names import CORRECTION, reference_top_signal
 
 __all__ = ["GRPO", "GrpoOptions", "GrpoRecipe", "declare"]
 
@@ -67,7 +67,7 @@ def declare(recipe: GrpoRecipe) -> Declaration:
 
 def _annotators(o: GrpoOptions, longest: int) -> list[AnnotatorSpec]:
     found: list[AnnotatorSpec] = [MaskTruncatedSpec()] if o.mask_truncated else []
-    if o.kl:
+    if o.kl and o.kl_estimator != "top_k":
         found.append(ScoreSpec(model="reference", signal="reference_logprob"))
     if o.shaping is not None:
         found.append(ShapingSpec(settings=o.shaping, longest=longest))
@@ -83,6 +83,10 @@ def _annotators(o: GrpoOptions, longest: int) -> list[AnnotatorSpec]:
         found.append(CorrectionSpec(settings=o.correction))
     if (c := o.centering) is not None:
         found.append(TopSpec(k=c.k, least_mass=c.least_mass))
+    elif o.kl and o.kl_estimator == "top_k":
+        found.append(TopSpec(k=o.kl_k, least_mass=1e-6))
+    if o.kl and o.kl_estimator == "top_k":
+        found.append(ScoreSpec(model="reference", signal=reference_top_signal("reference"), top=True))
     if o.ratio == "segment":
         found.append(SegmentSpec(tokens=o.segment_tokens))
     return found
@@ -134,7 +138,8 @@ GRPO = Method(
         "correct": "reinforces the samples that were right",
         "act": "reinforces the attempts that reached the goal",
         "keep-form": "reinforces the samples that keep the form",
-        "cover": "with options.advantage: pass_at_k",
+        "cover": "with options.advantage: pass_at_k or max_at_k",
+        "be-brief": "with options.shaping, by which the length of an answer enters its reward",
     },
     formula="""\
 A_i  =  R_i - mean(R)            (options.advantage: mean, the default)

@@ -123,6 +123,11 @@ class GrpoOptions(SurrogateOptions):
     kl_estimator: KlEstimator = Field(
         default="k3_ratio", description="estimator of that divergence: in the loss, or in the reward (k1_reward)"
     )
+    kl_k: int = Field(
+        default=128,
+        ge=1,
+        description="tokens that kl_estimator top_k sums over; all of a vocabulary: the full KL",
+    )
     entropy: float = Field(default=0.0, description="coefficient of an entropy bonus")
     shaping: ShapingSettings | None = Field(
         default=None, description="add something to rewards for the length of an answer; docs/methods/shaping.md"
@@ -134,6 +139,10 @@ class GrpoOptions(SurrogateOptions):
     def _used(self) -> GrpoOptions:
         if self.kl == 0 and self._changed("kl_estimator"):
             raise ValueError("kl_estimator is unused while kl is 0: set kl or remove it")
+        if self._changed("kl_k") and self.kl_estimator != "top_k":
+            raise ValueError(f"kl_k: unused with kl_estimator {self.kl_estimator}; it is for top_k")
+        if self.kl_estimator == "top_k" and self.centering is not None and self.centering.k != self.kl_k:
+            raise ValueError("kl_k: centering looks at the same tokens; set kl_k to centering.k")
         if reason := REFUSED_KL.get(self.kl_estimator):
             raise ValueError(f"kl_estimator: {self.kl_estimator}: {reason}")
         if self.advantage != "group":

@@ -37,7 +37,7 @@ def preset(
     title = "".join(part.capitalize() for part in name.replace("+", "p").replace(".", "").split("-"))
     fields: dict[str, Any] = {key: _field(key, value) for key, value in defaults.items()}
     options: Any = create_model(f"{title}Options", __base__=GrpoOptions, __doc__=f"Options of {name}.", **fields)
-    own: dict[str, Any] = {"method": (Literal[name], name), "options": (options, options())}  # type: ignore[valid-type]
+    own: dict[str, Any] = {"method": (Literal[name], name), "options": (options, options())}
     recipe = create_model(f"{title}Recipe", __base__=GrpoRecipe, __doc__=f"A recipe of method {name}.", **own)
     return replace(
         GRPO, name=name, summary=summary, citation=citation, formula=formula, page=page, cost=cost, rows=rows,
@@ -63,7 +63,7 @@ PRESETS: tuple[Method, ...] = (
     preset(
         "dapo",
         "grpo with a wider clip above, a mean over tokens, and without groups or samples that say nothing",
-        "Yu et al. 2025, arXiv 2503.14476; what is left out is not sampled anew here",
+        "Yu et al. 2025, arXiv 2503.14476; selection: {kind: refill} samples anew what is left out",
         "A_i = (R_i - mean(R)) / std(R);  L = - mean over tokens of  min(r A, clip(r, 0.8, 1.28) A)",
         advantage="grpo", drop_zero_variance=True, mask_truncated=True,
     ),

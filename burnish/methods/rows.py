@@ -15,6 +15,10 @@ ROWS: dict[str, str] = {
     "score-centering": "additive removal of the rollout/trainer drift term, for quantised and for stale sampling",
     "token-efficient": "objectives that shorten reasoning at equal accuracy",
     "cispo-forge": "CISPO; any agent behind a gateway, prefix-tree merging, windowed FIFO",
+    "study-sft-rl": "tool calling: SFT-LoRA, GRPO, both; in-distribution and cross-dataset apart; dataset mixing",
+    "study-132": "self-distillation methods and GRPO under one evaluation: setting dependence, instability, extra time",
+    "hacking": "reward hacking learned in vulnerable environments: transfer to harmful behaviour elsewhere, its limits",
+    "elicit-or-create": "does RLVR reweight or create: behavioural and weight-level measures",
     "muon": "momentum orthogonalised by Newton-Schulz for chosen matrix classes, AdamW for the rest",
 }
 """Row -> what it is. A row is here when a method may serve it; which ones do, the methods' declarations say."""

@@ -7,26 +7,26 @@ here.
 
 from __future__ import annotations
 
-import string
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from burnish.errors import InputError
 from burnish.models.folders import atomic_folder, cache_directory, exclusive
 from burnish.models.nursery_list import PRETRAINED, nursery_entries
+from burnish.models.nursery_shapes import (
+    BOS,
+    CHARACTERS,
+    EOS,
+    PAD,
+    SIZES,
+    SPECIAL_TOKENS,
+    UNKNOWN,
+)
+from burnish.models.nursery_shapes import PREFIX as PREFIX
 from burnish.randomness import stable_hash
 
 if TYPE_CHECKING:
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-PREFIX = "nursery:"
-"""How a model path names a nursery model: nursery:arithmetic-S, or nursery:S for a fresh one."""
-
-PAD, BOS, EOS, UNKNOWN = SPECIAL_TOKENS = ("‹pad›", "‹bos›", "‹eos›", "‹unk›")
-"""Written with a character that is none of the vocabulary's, so that no text of those spells a special token."""
-CHARACTERS = "\n " + string.digits + string.ascii_letters + string.punctuation
-"""One token each, in this order after the special ones: newline and the printable ASCII characters."""
 
 CHAT_TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}{{ message['content'] }}"
@@ -37,25 +37,6 @@ CHAT_TEMPLATE = (
 CONTEXT_LENGTH = 512
 ROPE_THETA = 10_000.0
 """Base of the rotary embedding's wave lengths."""
-
-
-@dataclass(frozen=True)
-class NurserySize:
-    """Shape of a network; `heads` query heads share `kv_heads` key and value heads."""
-
-    hidden: int
-    layers: int
-    heads: int
-    kv_heads: int
-    intermediate: int
-
-
-SIZES = {
-    "S": NurserySize(hidden=96, layers=5, heads=4, kv_heads=2, intermediate=256),
-    "M": NurserySize(hidden=160, layers=5, heads=5, kv_heads=5, intermediate=432),
-    "L": NurserySize(hidden=256, layers=6, heads=8, kv_heads=4, intermediate=688),
-}
-"""About 0.5, 1.6 and 4.4 million parameters."""
 
 
 def character_tokenizer() -> PreTrainedTokenizerFast:

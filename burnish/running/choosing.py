@@ -8,10 +8,12 @@ from burnish.errors import InputError
 from burnish.methods.budgets import parse_budget
 from burnish.methods.costs import Shape, Sizes, of_parameters, shape_of
 from burnish.methods.method import Behaviour, Need
-from burnish.methods.planning import Plan, Situation, known, make_plan
+from burnish.methods.planning import known, make_plan
+from burnish.methods.plans import Plan, Situation
 from burnish.methods.registry import METHODS
-from burnish.models.nursery import PREFIX
 from burnish.models.nursery import parameters as nursery_parameters
+from burnish.models.nursery_shapes import PREFIX
+from burnish.running.contradictions import check_recipe
 
 
 def plan(
@@ -53,7 +55,7 @@ def plan(
     if limit is not None and shape is None:
         raise InputError("budget: to hold it against a method's cost, say which model it is for, or its parameters")
     sizes = Sizes(prompt_tokens, answer_tokens)
-    return make_plan(Situation(wanted, held, limit, shape, count, sizes, work, rate), METHODS.values())
+    return make_plan(Situation(wanted, held, limit, shape, count, sizes, work, rate), METHODS.values(), check_recipe)
 
 
 def _size(model: str | None, parameters: float | None) -> tuple[Shape | None, int | None]:

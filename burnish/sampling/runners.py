@@ -40,7 +40,7 @@ class Runner(Protocol):
         ...
 
     def leave(self, rows: Sequence[Row]) -> list[Cache | None]:
-        """Take rows out, placed or not; what is cached of each, None where it is not kept or there is no memory for it."""
+        """Take rows out, placed or not; what is cached of each, None where nothing is kept."""
         ...
 
     def trim(self) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from burnish.losses.signals import SAMPLER_LOGPROB
 from burnish.traces import Group, Node, SignalKind, Span, Trace
+from burnish.traces.signal_names import SAMPLER_LOGPROB
 
 Floats = npt.NDArray[np.float64]
 

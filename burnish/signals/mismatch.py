@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from burnish.errors import InputError
-from burnish.losses.signals import OLD_LOGPROB, SAMPLER_LOGPROB
 from burnish.signals.correction import coin_weights, kept, weights
 from burnish.signals.credit import sampled_values, write_credits
 from burnish.signals.rewards import flattened, members_of
 from burnish.signals.spec import CorrectionSpec
 from burnish.traces import Group, SignalKind
+from burnish.traces.signal_names import OLD_LOGPROB, SAMPLER_LOGPROB
 
 Floats = npt.NDArray[np.float64]
 

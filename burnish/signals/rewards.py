@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from burnish.errors import InputError
-from burnish.losses.signals import SAMPLER_LOGPROB, reference_signal
 from burnish.signals.credit import sampled_values
 from burnish.traces import Group, Span
+from burnish.traces.signal_names import SAMPLER_LOGPROB, reference_signal
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,22 +56,31 @@ def flattened(groups: Sequence[Group]) -> Iterator[Group]:
 
 
 def by_state(groups: Sequence[Group]) -> list[Group]:
-    """The spans of each group and of those nested in it, regrouped by the state they began in.
+    """The turns of each group's attempts, regrouped by the state they began in, whichever attempt came there.
 
-    Spans without a state key are left out. What is compared began in equal states, whichever attempt came there
-    (GiGPO, arXiv 2505.10978).
+    Turns are the spans of a trace that name their state, or members that do; a turn that nobody judged by itself is
+    worth what its attempt is. What names no state is left out (GiGPO, arXiv 2505.10978).
     """
     found: list[Group] = []
     for group in groups:
         states: dict[str, list[Span]] = {}
-        seen: set[int] = set()
-        for unit in flattened([group]):
-            for span in members_of(unit):
-                if span.state_key is not None and id(span) not in seen:
-                    seen.add(id(span))
+        members = list({id(m): m for unit in flattened([group]) for m in members_of(unit)}.values())
+        for member in members:
+            for span in (member, *_turns(member)):
+                if span.state_key is not None:
                     states.setdefault(span.state_key, []).append(span)
         found += [Group(f"{group.key}/{state}", spans) for state, spans in states.items()]
     return found
+
+
+def _turns(member: Span) -> Iterator[Span]:
+    """The turns on a member's path, each with the member's verdict where it has none of its own."""
+    path = set(member.trace.path(member.leaf))
+    for turn in member.trace.spans:
+        if turn.leaf in path and turn.state_key is not None:
+            verdict = turn.verdict or member.verdict
+            masked = turn.masked or member.masked
+            yield Span(turn.trace, turn.leaf, turn.name, turn.start, turn.stop, turn.state_key, verdict, masked)
 
 
 def token_kl(span: Span, learner: str, reference: str) -> Floats:

@@ -281,6 +281,7 @@ class ScoreSpec(AnnotatorSpec):
     kind: Literal["score"] = "score"
     model: str = "reference"
     signal: str = "reference_logprob"
+    top: bool = Field(default=False, description="Of the k tokens that `top_ids` names, in place of the sampled one")
 
 
 class MaskTruncatedSpec(AnnotatorSpec):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from burnish.sources.order import Order, StagedOrder, TaskOrder
 from burnish.tasks import Task
@@ -10,15 +10,11 @@ from burnish.tasks import Task
 
 @runtime_checkable
 class Drawing(Protocol):
-    """Remembers how far it has got, so that a step may take any number of tasks, several times."""
+    """Knows how far it has got, so that a step may take any number of tasks, several times."""
 
     def take(self, step: int, count: int) -> list[tuple[Task, int]]:
         """The next tasks, each with a number that grows whenever that task is taken again; steps come in order."""
         ...
-
-    def state(self) -> dict[str, Any]: ...
-
-    def load(self, state: dict[str, Any]) -> None: ...
 
 
 class Drawer:
@@ -42,17 +38,18 @@ class Drawer:
         self._place += count
         return [(task, self._first + epoch) for task, epoch in found]
 
-    def state(self) -> dict[str, Any]:
-        """How far it has got."""
-        return {"stage": self._stage, "first": self._first, "place": self._place}
+    @property
+    def progress(self) -> list[int]:
+        """How far it has got, for whoever draws from it to keep: the stage, the epochs before it, the place in it."""
+        return [self._stage, self._first, self._place]
 
-    def load(self, state: dict[str, Any]) -> None:
-        """Take up the state that `state` gave."""
-        self._stage, self._first, self._place = (int(state[key]) for key in ("stage", "first", "place"))
+    @progress.setter
+    def progress(self, progress: list[int]) -> None:
+        self._stage, self._first, self._place = progress
 
 
 def drawing(order: Order) -> Drawing:
-    """What draws from an order: the order itself, where it remembers what it has given."""
+    """What draws from an order: the order itself, where it keeps what it has given as its own state."""
     if isinstance(order, Drawing):
         return order
     assert isinstance(order, (TaskOrder, StagedOrder))  # the orders that remember nothing

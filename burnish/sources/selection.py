@@ -16,7 +16,7 @@ import numpy.typing as npt
 from burnish.randomness import counter_generator, stable_hash
 from burnish.signals.annotators import present
 from burnish.signals.rewards import members_of
-from burnish.sources.drawing import drawing
+from burnish.sources.drawing import Drawer, drawing
 from burnish.sources.episodes import Episodes
 from burnish.sources.spec import AnySelection, OversampleSpec
 from burnish.traces import Group
@@ -82,15 +82,15 @@ class Selected:
         return dict(self._numbers)
 
     def state(self) -> dict[str, Any]:
-        """That of what it draws from, and of the source inside."""
-        own = {} if self.drawer is self.inner.order else self.drawer.state()
-        return {"drawer": own, "inner": self.inner.state()}
+        """How far it has drawn, where the order inside does not keep that itself, and the state of the inner source."""
+        progress = self.drawer.progress if isinstance(self.drawer, Drawer) else None
+        return {"progress": progress, "inner": self.inner.state()}
 
     def load(self, state: dict[str, Any]) -> None:
         """Take up the state that `state` gave."""
         self.inner.load(state["inner"])
-        if self.drawer is not self.inner.order:
-            self.drawer.load(state["drawer"])
+        if isinstance(self.drawer, Drawer):
+            self.drawer.progress = [int(number) for number in state["progress"]]
 
 
 def worth(group: Group) -> npt.NDArray[np.float64]:

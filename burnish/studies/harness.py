@@ -7,9 +7,9 @@ own scores, so that intervals over problems and paired comparisons are those of 
 
 from __future__ import annotations
 
-import importlib.util
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,8 @@ def evaluate_harness(
     one, unless `template` is "plain". Every filter's scores are kept, those of a named filter as "metric,filter".
     Metrics that are no mean over documents (perplexities, BLEU) are in `notes["aggregates"]`, with lm-eval's standard
     error.
-    Raises InputError where the library is absent, for a task there is not, a group, and data that cannot be read.
+    Raises InputError for a task there is not, a group, and data that cannot be read.
     """
-    if importlib.util.find_spec("lm_eval") is None:
-        raise InputError(f"{asked.name} needs lm-eval, which is not installed: pip install 'burnish[lm-eval]'")
     from lm_eval import evaluator
 
     from burnish.studies.harness_model import HarnessModel
@@ -45,37 +43,54 @@ def evaluate_harness(
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     chat = template != "plain" and bool(speaker.model.tokenizer.chat_template)
     model = HarnessModel(speaker, seed=seed, progress=progress)
-    manager, name = _loaded(asked)
-    try:
+    with _told(asked):
+        task = _loaded(asked)
         found: Any = evaluator.simple_evaluate(
-            model, tasks=[name], task_manager=manager, limit=asked.limit, apply_chat_template=chat, bootstrap_iters=1000,
-            random_seed=seed, numpy_random_seed=seed, torch_random_seed=seed, fewshot_random_seed=seed,
+            model, tasks=[task], limit=asked.limit, apply_chat_template=chat, task_manager=_manager(),
+            bootstrap_iters=1000, random_seed=seed, numpy_random_seed=seed, torch_random_seed=seed,
+            fewshot_random_seed=seed,
         )  # fmt: skip
+    [name] = found["samples"]
+    return _evaluation(asked, name, found, model, chat, seed), _tasks(task, found["samples"][name])
+
+
+@contextmanager
+def _told(asked: HarnessTask) -> Iterator[None]:
+    """What lm-eval and `datasets` raise for a task that cannot be read or asked, as an InputError."""
+    try:
+        yield
     except (OSError, ValueError, KeyError, AssertionError) as error:
         raise InputError(
             f"{asked.name}: lm-eval could not ask it ({type(error).__name__}: {error}); its data must be in local "
             "files, or in the cache of `datasets`"
         ) from error
-    if len(found["samples"]) != 1:
-        names = ", ".join(sorted(found["samples"]))
-        raise InputError(f"{asked.name} is a group of lm-eval's, of the tasks {names}: name those that you want")
-    [task] = found["samples"]
-    return _evaluation(asked, task, found, model, chat, seed), _tasks(task, found["samples"][task])
 
 
-def _loaded(asked: HarnessTask) -> tuple[Any, str]:
-    """lm-eval's index of tasks, and the name to ask it for. Its own tasks are looked through only where needed."""
+def _manager(*, defaults: bool = False) -> Any:
+    """lm-eval's index of tasks; its own are looked through only where one of them is asked for."""
     from lm_eval.tasks import TaskManager
 
+    return TaskManager(include_defaults=defaults)
+
+
+def _loaded(asked: HarnessTask) -> Any:
+    """The task itself, with its data. Raises InputError for a file or a name there is not, and for a group."""
     path = Path(asked.task).expanduser()
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
             raise InputError(f"{asked.name}: there is no file {path}")
-        return TaskManager(include_defaults=False), str(path)
-    manager = TaskManager()
-    if asked.task not in manager.all_tasks:
-        raise InputError(f"lm-eval has no task {asked.task!r}; {did_you_mean(asked.task, manager.all_subtasks)}")
-    return manager, asked.task
+        manager, name = _manager(), str(path)
+    else:
+        manager, name = _manager(defaults=True), asked.task
+        if name not in manager.all_tasks:
+            raise InputError(f"lm-eval has no task {name!r}; {did_you_mean(name, manager.all_subtasks)}")
+        if name not in manager.all_subtasks:
+            raise InputError(f"{asked.name} is a group of lm-eval's tasks: name those that you want")
+    tasks = list(manager.load([name])["tasks"].values())
+    if len(tasks) != 1:
+        names = ", ".join(sorted(task.task_name for task in tasks))
+        raise InputError(f"{asked.name} is a group of lm-eval's, of the tasks {names}: name those that you want")
+    return tasks[0]
 
 
 def _evaluation(
@@ -146,13 +161,12 @@ def _aggregates(results: Mapping[str, Any], kept: set[str]) -> dict[str, dict[st
     return found
 
 
-def _tasks(task: str, samples: Iterable[Mapping[str, Any]]) -> list[Task]:
-    """The documents with their answers, for a look whether they were trained on."""
+def _tasks(task: Any, samples: Iterable[Mapping[str, Any]]) -> list[Task]:
+    """The documents with their answers, without what a template or examples put around them."""
     found = {}
     for sample in samples:
-        place = Place(f"lm-eval:{task}", "document", int(sample["doc_id"]) + 1)
-        prompt, target = str(sample["arguments"][0][0]), str(sample["target"])
-        found[sample["doc_id"]] = Task(
-            prompt=prompt or " ", answer=target, id=f"{task}-{sample['doc_id']}-{sample['doc_hash'][:12]}", place=place
-        )
+        place = Place(f"lm-eval:{task.task_name}", "document", int(sample["doc_id"]) + 1)
+        number = f"{task.task_name}-{sample['doc_id']}-{sample['doc_hash'][:12]}"
+        prompt = str(task.doc_to_text(sample["doc"])) or str(sample["target"])
+        found[number] = Task(prompt=prompt, answer=str(sample["target"]), id=number, place=place)
     return list(found.values())

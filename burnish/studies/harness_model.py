@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +14,12 @@ from lm_eval.models.utils import normalize_gen_kwargs
 
 from burnish.errors import InputError
 from burnish.randomness import stable_hash
+from burnish.running.sync import finished
 from burnish.running.talk import Speaker
 from burnish.sampling.protocol import SamplingParams
 
-_TOKENS = 4096
-"""Tokens of a padded batch."""
+_TOKENS, _TOGETHER = 4096, 64
+"""Tokens of a padded batch, and prompts that are answered at a time."""
 
 
 @dataclass(frozen=True)
@@ -114,17 +116,25 @@ class HarnessModel(TemplateLM):
     # -- answers -------------------------------------------------------------------------------------------------
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """Answers to prompts, up to the first of the texts that end one."""
-        found = []
-        for number, request in enumerate(requests):
-            prompt, arguments = request.args
-            drawn = self._answer(prompt, dict(arguments), number)
-            self.drawn[prompt, repr(request.args[1:])] = drawn
-            found.append(drawn.text)
-            self._progress(number + 1, len(requests))
-        return found
+        """Answers to prompts, many at a time, each up to the first of the texts that end one."""
+        slots, done = asyncio.Semaphore(_TOGETHER), 0
 
-    def _answer(self, prompt: str, arguments: dict[str, Any], number: int) -> Drawn:
+        async def one(number: int, request: Instance) -> Drawn:
+            nonlocal done
+            prompt, *arguments = request.args
+            async with slots:
+                drawn = await self._answer(str(prompt), dict(arguments[0]), number)
+            self.drawn[str(prompt), repr(request.args[1:])] = drawn
+            done += 1
+            self._progress(done, len(requests))
+            return drawn
+
+        async def every() -> list[Drawn]:
+            return list(await asyncio.gather(*(one(number, request) for number, request in enumerate(requests))))
+
+        return [drawn.text for drawn in finished(every())]
+
+    async def _answer(self, prompt: str, arguments: dict[str, Any], number: int) -> Drawn:
         options: dict[str, Any] = dict(normalize_gen_kwargs(arguments))
         until, most = options.pop("until", []), int(options.pop("max_gen_toks"))
         drawn = options.pop("do_sample", False)
@@ -133,10 +143,8 @@ class HarnessModel(TemplateLM):
         if unknown := [key for key in options if options[key] is not None and drawn]:
             raise InputError(f"lm-eval's generation_kwargs: this engine does not know {unknown[0]!r}; remove it")
         params = SamplingParams(most, temperature=temperature, stop_ids=self.speaker.format.stop_ids, **cuts)
-        ids = self.tok_encode(prompt)
-        [completion] = self.speaker.engine.sample_sync(
-            ids, params, seed=self.seed, task=stable_hash(prompt), sample=number
-        )
+        coordinates: dict[str, Any] = {"seed": self.seed, "task": stable_hash(prompt), "sample": number}
+        [completion] = await self.speaker.engine.sample(self.tok_encode(prompt), params, **coordinates)
         if completion.session is not None:
             self.speaker.engine.release(completion.session)
         tokens = completion.tokens.tolist()

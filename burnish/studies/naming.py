@@ -5,6 +5,7 @@ An evaluation is asked for by name before any model is loaded, so that a misspel
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,6 +124,8 @@ def _of_recipe(name: str, overrides: Sequence[str]) -> Asked:
 
 
 def _harness(name: str, overrides: Sequence[str]) -> HarnessTask:
+    if importlib.util.find_spec("lm_eval") is None:
+        raise InputError(f"{name} needs lm-eval, which is not installed: pip install 'burnish[lm-eval]'")
     limit = None
     for override in overrides:
         key, _, value = override.partition("=")

@@ -167,7 +167,8 @@ def cluster_sums(
         raise ValueError(f"{len(values)} values need as many cluster names, got {len(clusters)}")
     numbers: dict[Hashable, int] = {}
     of_value = np.array([numbers.setdefault(cluster, len(numbers)) for cluster in clusters])
-    return np.bincount(of_value, weights=values), np.bincount(of_value).astype(np.float64)
+    sums = np.bincount(of_value, weights=np.asarray(values, dtype=np.float64)).astype(np.float64)
+    return sums, np.bincount(of_value).astype(np.float64)
 
 
 def cluster_error(values: Values, clusters: Sequence[Hashable]) -> float:

@@ -25,7 +25,7 @@ def test_a_clean_run_ends_with_0_and_a_fault_with_1(tmp_path: Path, capsys: pyte
     assert "hacking" in shown and "cannot tell" in shown and f"{clean}: ok" in shown and "diversity" not in shown
     assert run(str(hacked)) == 1
     shown = capsys.readouterr().out
-    assert "cheap_text" in shown and "share_of_reward: 1 [" in shown and f"{hacked}: fault" in shown
+    assert "cheap_text" in shown and "share_of_reward: 0.750 [" in shown and f"{hacked}: fault" in shown
     assert "update" in shown and "not measured" in shown  # its model is not there
     assert run(str(hacked), "--json") == 1
     found = json.loads(capsys.readouterr().out)

@@ -12,7 +12,7 @@ import pytest
 from burnish.cli import main
 from burnish.methods.evidence import evidence_of
 from burnish.methods.method import BEHAVIOURS, FEEDBACK
-from burnish.methods.registry import METHODS
+from burnish.methods.registry import DECLARED, METHODS
 from tests.cli.commands import ROOT
 
 
@@ -43,6 +43,8 @@ def test_a_plan_as_json_has_what_its_text_has(capfd: pytest.CaptureFixture[str])
     plan: dict[str, Any] = json.loads(told(capfd, *words, "--samples", "2", "--answer-tokens", "4", "--json"))
     text = told(capfd, *words, "--samples", "2", "--answer-tokens", "4")
     assert plan["budget"] == {"amount": 1e12, "quantity": "flops"}
+    assert plan["sizes"] == {"prompt_tokens": 64, "answer_tokens": 4, "samples_per_prompt": 2}
+    assert (plan["parameters"], plan["rate"]) == (517536, None)
     (grpo,) = (m for m in plan["applicable"] if m["name"] == "grpo")
     assert f"the budget pays for {grpo['cost']['budget_steps']:,} steps" in text
     assert {m["name"] for m in plan["applicable"] + plan["not_applicable"]} == set(METHODS)
@@ -55,7 +57,7 @@ def test_a_plan_as_json_has_what_its_text_has(capfd: pytest.CaptureFixture[str])
             assert f"measured: {entry.line()}" in text
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [*DECLARED, "gspo"])
 def test_explain_tells_declaration_formula_and_evidence(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     found = json.loads(told(capfd, "explain", name, "--json"))
     text, method = told(capfd, "explain", name), METHODS[name]

@@ -61,6 +61,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     *((("config", name), "") for name in ("", "nothere.yaml", "folder.yaml", "noise.yaml", "empty.yaml", "list.yaml")),
     *((("train", name), "") for name in ("deep.yaml", "a_file", "loop.yaml", LONG, "~", os.devnull, "a\0b")),
     *((("pipeline", "run", name), "") for name in ("", "nothere.yaml", "noise.yaml", "a_file", "folder.yaml", LONG)),
+    *((("study", name), "") for name in ("", "nothere.yaml", "noise.yaml", "a_file", "empty.yaml", "good.yaml", LONG)),
     *((("pipeline", "show", name), "") for name in ("list.yaml", "empty.yaml", "good.yaml")),
     (("train", "good.yaml", "--out", "a_file"), "a_file is a file"),
     (("train", "good.yaml", "--out", "a_file/below"), "lies below one"),

@@ -46,9 +46,18 @@ def _lines(path: Path, rows: list[dict[str, Any]]) -> None:
 def small(value: Any) -> Any:
     """A recipe, a pipeline or a part of one with every number that costs time made smaller, and a nursery model."""
     if isinstance(value, dict):
+        if {"budget", "methods", "test"} <= value.keys():
+            value = small_study(value)
         more = {"guards": {"truncated_steps": 0}} if value.get("method") == "grpo" else {}
         return {key: _small(key, inner) for key, inner in value.items()} | more
     return [small(inner) for inner in value] if isinstance(value, list) else value
+
+
+def small_study(study: dict[str, Any]) -> dict[str, Any]:
+    """A study of one model, one task and two seeds, with a step for each evaluation."""
+    first = {key: dict([next(iter(study[key].items()))]) for key in ("models", "tasks")}
+    budget = {**study["budget"], "amount": study["test"]["points"] * LIMITS["prompts_per_step"]}
+    return {**study, **first, "budget": budget, "seeds": 2, "claims": []}
 
 
 def _small(key: str, value: Any) -> Any:

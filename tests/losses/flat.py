@@ -8,7 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from burnish.losses.build import build
 from burnish.losses.reductions import Incidence, fold
+from burnish.losses.spec import TermSpec
 from burnish.losses.term import Term, TokenView
 
 LENGTHS = (3, 6, 1, 4)
@@ -73,3 +75,10 @@ def flat(rows: Tensor) -> Tensor:
 def sequences(values: Tensor) -> Sequence[list[float]]:
     """The values of each sequence."""
     return [part.tolist() for part in values.split(list(LENGTHS))]
+
+
+def shown(spec: TermSpec, values: dict[str, Tensor]) -> dict[str, float]:
+    """The token means of a term's diagnostics."""
+    term = build(spec)
+    view = TokenView({n: values[n] for n in term.needs}, values, Incidence.flat(SEQUENCE))
+    return {name: float(each.mean()) for name, each in term.function(view).diagnostics.items()}

@@ -57,7 +57,7 @@ def error(name: str, on_policy: bool = True) -> float:
 RIGHT = {"k2", "k1_ratio", "k3_ratio", "k1_reward"}
 
 
-@pytest.mark.parametrize("name", [n for n in get_args(KlEstimator) if n != "k3_forward"])
+@pytest.mark.parametrize("name", [n for n in get_args(KlEstimator) if n not in ("k3_forward", "top_k")])
 def test_an_estimator_is_refused_exactly_where_its_gradient_is_wrong(name: str) -> None:
     """The table of estimators by placement, each cell enumerated on six symbols."""
     assert (error(name) < 1e-12) == (name in RIGHT) == (name not in REFUSED_KL)
@@ -84,6 +84,22 @@ def test_k1_alone_in_the_loss_has_no_expected_gradient_and_k3_that_of_the_other_
         logits, ref, _ = policies(1)
         forward = gradient((ref.exp() * (ref - torch.log_softmax(logits, 0))).sum(), logits)
         torch.testing.assert_close(ours, forward, rtol=0, atol=1e-12)
+
+
+def test_over_all_tokens_the_top_kl_is_the_divergence_and_over_some_a_lower_bound() -> None:
+    logits, ref, _ = policies(3)
+    logp = torch.log_softmax(logits, 0)
+    full = (logp.exp() * (logp - ref)).sum()
+    whole = functions.kl_top(logp[None], ref[None])[0]
+    torch.testing.assert_close(whole, full, rtol=1e-7, atol=1e-9)
+    torch.testing.assert_close(gradient(whole, logits), true_kl_gradient(logits, ref), rtol=0, atol=1e-7)
+    bounds = []
+    for k in range(1, 6):
+        ids = torch.topk(logp, k).indices
+        bounds.append(float(functions.kl_top(torch.log_softmax(logits, 0)[ids][None], ref[ids][None]).detach()))
+    assert bounds == sorted(bounds) and 0 < bounds[0] < bounds[-1] <= float(full.detach()) + 1e-9
+    padded = [torch.cat([x, torch.full((2,), -1e30, dtype=x.dtype)])[None] for x in (logp, ref)]
+    torch.testing.assert_close(functions.kl_top(*padded)[0], whole)
 
 
 def test_cross_entropy_equals_torch() -> None:

@@ -11,7 +11,8 @@ import burnish
 from burnish.errors import InputError
 from burnish.methods.budgets import parse_budget
 from burnish.methods.costs import Sizes, flops_of, shape_of, step_cost
-from burnish.methods.planning import Choice, Plan, spread
+from burnish.methods.planning import spread
+from burnish.methods.plans import Choice, Plan
 from burnish.methods.registry import DECLARED, METHODS
 from burnish.running.config import load_recipe
 from tests.cli.commands import ROOT

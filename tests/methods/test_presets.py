@@ -20,7 +20,7 @@ from burnish.traces.store import read_groups
 
 ROOT = Path(__file__).parents[2]
 SUMS: dict[str, Any] = {
-    "steps": 1, "prompts_per_step": 4, "samples_per_prompt": 4, "sampling": {"max_tokens": 6}, "threads": 1,
+    "steps": 1, "prompts_per_step": 2, "samples_per_prompt": 4, "sampling": {"max_tokens": 6}, "threads": 1,
     "model": {"path": "nursery:arithmetic-S", "dtype": "float32"}, "checkpoint_every": 0, "traces_every": 1,
     "data": {"family": {"kind": "arithmetic", "digits": [2], "count": 64, "question": "{a}{op}{b}="}},
     "rewards": "numeric",
@@ -77,7 +77,11 @@ def test_every_preset_is_one_of_grpo_and_takes_its_keys() -> None:
         assert recipe_from_mapping(yaml.safe_load(resolved_yaml(recipe))) == recipe
 
 
-@pytest.mark.parametrize("method", [m.name for m in PRESETS])
+SHIPPED = ["gspo", "cispo", "rloo", "score-centering"]
+"""Presets with a recipe of their own."""
+
+
+@pytest.mark.parametrize("method", [m.name for m in PRESETS if m.name not in SHIPPED])
 def test_a_preset_trains(method: str, tmp_path: Path) -> None:
     burnish.train(recipe_of(method), out=tmp_path / "run", progress=QuietProgress())
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text("utf-8").splitlines()]
@@ -86,13 +90,13 @@ def test_a_preset_trains(method: str, tmp_path: Path) -> None:
     [folder] = [tmp_path / "run" / "traces"]
     groups = read_groups(folder / "step-000001.parquet")
     names = [[member.name for member in group.members] for group in groups]
-    assert names == [["sample"] * 4 + (["greedy"] if method == "remax" else [])] * 4
+    assert names == [["sample"] * 4 + (["greedy"] if method == "remax" else [])] * 2
     for group in groups if method == "remax" else []:
         assert group.members[-1].masked and group.members[-1].verdict is not None
         assert group.members[-1].trace.nodes[group.members[-1].leaf].meta["temperature"] == 0
 
 
-@pytest.mark.parametrize("method", ["gspo", "cispo", "rloo", "remax"])
+@pytest.mark.parametrize("method", SHIPPED)
 def test_the_recipe_of_a_preset_runs_for_a_few_steps(method: str, tmp_path: Path) -> None:
     changes = {"steps": 2, "prompts_per_step": 8, "evaluation": None, "checkpoint_every": 0, "traces_every": 0}
     path = ROOT / "recipes" / "nursery" / f"{method}.yaml"
@@ -100,7 +104,7 @@ def test_the_recipe_of_a_preset_runs_for_a_few_steps(method: str, tmp_path: Path
     burnish.train(recipe, out=tmp_path / "run", progress=QuietProgress())
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text("utf-8").splitlines()]
     assert len(lines) == 2 and all(line["trained_tokens"] > 0 for line in lines)
-    assert all(line["clipped_share"] < 0.5 for line in lines)  # the widths fit the length of the answers
+    assert all(line.get("clipped_share", 0) < 0.5 for line in lines)  # the widths fit the length of the answers
 
 
 @pytest.mark.parametrize("method", ["reinforce++", "remax"])

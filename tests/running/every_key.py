@@ -313,7 +313,7 @@ SFT: dict[str, Entry] = {
 
 MASKED = {"surrogate": "divergence_mask", "passes": 3}
 EFFORT = {"rule": "effort", "right": 0.1}
-TOGGLE = {"rule": "toggle", "right": 1.2}
+TOGGLE = {"rule": "toggle", "right": 0.05, "percentile": 0}
 CORRECTED = {"old": "learner", "correction": {}}
 MISMATCHED = {"mismatch": {"temperature": 1.3}}
 CENTRED = {"surrogate": "reinforce", "centering": {"least_mass": 0.01}}
@@ -426,10 +426,17 @@ GRPO: dict[str, Entry] = {
     "options.shaping.after": grpo(1, "weights", options={"shaping": {}}),
     "options.shaping.longest": grpo(3, "weights", options={"shaping": {}}),
     "options.shaping.buffer": grpo(4, "weights", options={"shaping": {}}),
-    "options.shaping.right": grpo(0.3, "weights", options={"shaping": {"rule": "relative"}}),
+    "options.shaping.right": grpo(0.0, "weights", options={"shaping": {"rule": "relative"}}),
     "options.shaping.percentile": grpo(0, "weights", options={"shaping": {**EFFORT, "first": 1}}),
     "options.shaping.every": grpo(1, "weights", options={"shaping": {**TOGGLE, "accuracy": 0.1}}, steps=3),
-    "options.shaping.accuracy": grpo(0.01, "weights", options={"shaping": {**TOGGLE, "every": 1}}, steps=4),
+    "options.shaping.accuracy": grpo(
+        0.01,
+        "weights",
+        options={"shaping": {**TOGGLE, "right": -3, "every": 1}},
+        steps=4,
+        optimizer__lr=1e-4,
+        **reward("short"),
+    ),
     "options.shaping.rate": grpo(5, "weights", options={"shaping": {"rule": "concave"}}),
     "options.shaping.power": grpo(1, "weights", options={"shaping": {"rule": "concave"}}),
     "options.shaping.first": grpo(0.1, "weights", options={"shaping": EFFORT}),
@@ -440,7 +447,9 @@ GRPO: dict[str, Entry] = {
     "options.correction.low": grpo(0.99, "weights", options={**CORRECTED, "correction": {"rule": "mis"}}, **MISMATCHED),
     "options.correction.high": grpo(0.9, "weights", options=CORRECTED, **MISMATCHED),
     "options.correction.normalise": grpo(True, "weights", options=CORRECTED, **MISMATCHED),
-    "options.centering.k": grpo(2, "weights", options=CENTRED, **MISMATCHED),
+    "options.centering.k": grpo(
+        2, "weights", options={**CENTRED, "centering": {"weight": "none", "least_mass": 0.01}}, **MISMATCHED
+    ),
     "options.centering.weight": grpo("none", "weights", options=CENTRED, **MISMATCHED),
     "options.centering.low": grpo(0.99, "weights", options={**CENTRED, "centering": {"weight": "mis"}}, **MISMATCHED),
     "options.centering.high": grpo(0.9, "weights", options=CENTRED, **MISMATCHED),
@@ -454,6 +463,7 @@ GRPO: dict[str, Entry] = {
     "options.passes": grpo(2, "weights"),
     "options.kl": grpo(5, "weights"),
     "options.kl_estimator": grpo("k2", "weights", options__kl=5),
+    "options.kl_k": grpo(2, "weights", options={"kl": 5, "kl_estimator": "top_k"}),
     "options.entropy": grpo(0.5, "weights"),
     "options.drop_zero_variance": grpo(True, "weights", prompts_per_step=3, **reward("flat")),
     "options.mask_truncated": grpo(True, "weights"),

@@ -22,7 +22,9 @@ from burnish.running.config import (
 from tests.running.written import GRPO, SFT, fails, load
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = [path for path in sorted((ROOT / "recipes").rglob("*.yaml")) if not {"pipelines", "studies"} & set(path.parts)]
+SHIPPED = [
+    path for path in sorted((ROOT / "recipes").rglob("*.yaml")) if not {"pipelines", "studies"} & set(path.parts)
+]
 
 
 # ---------------------------------------------------------------- resolved files load again

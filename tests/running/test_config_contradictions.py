@@ -27,7 +27,9 @@ from burnish.running.contradictions import (
 from burnish.tasks import Task
 
 ROOT = Path(__file__).parents[2]
-RECIPES = [path for path in sorted((ROOT / "recipes").rglob("*.yaml")) if not {"pipelines", "studies"} & set(path.parts)]
+RECIPES = [
+    path for path in sorted((ROOT / "recipes").rglob("*.yaml")) if not {"pipelines", "studies"} & set(path.parts)
+]
 BASES: dict[str, dict[str, Any]] = {
     "sft": {"method": "sft", "steps": 20, "model": {"path": "m"}, "data": {"path": "d.jsonl"}},
     "grpo": {

@@ -15,7 +15,9 @@ from burnish.running.mistakes import dotted
 from burnish.running.origins import recipe_with_origins, resolved_with_origins
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = [path for path in sorted((ROOT / "recipes").rglob("*.yaml")) if not {"pipelines", "studies"} & set(path.parts)]
+SHIPPED = [
+    path for path in sorted((ROOT / "recipes").rglob("*.yaml")) if not {"pipelines", "studies"} & set(path.parts)
+]
 
 TEXT = """\
 method: grpo

@@ -17,7 +17,9 @@ from burnish.running.config import any_recipe_schema, load_recipe, recipe_from_m
 from burnish.running.keys import documented_keys
 
 ROOT = Path(__file__).parents[2]
-RECIPES = [path for path in sorted((ROOT / "recipes").rglob("*.yaml")) if not {"pipelines", "studies"} & set(path.parts)]
+RECIPES = [
+    path for path in sorted((ROOT / "recipes").rglob("*.yaml")) if not {"pipelines", "studies"} & set(path.parts)
+]
 """Every recipe; a pipeline is none."""
 
 ANY = any_recipe_schema()

@@ -24,7 +24,8 @@ def recipe(folder: Path, **evaluation: Any) -> Recipe:
     for name, rows in (("train", ROWS), ("held", [{"prompt": r["prompt"], "answer": r["answer"]} for r in ROWS[:3]])):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return recipe_from_mapping({
-        "method": "sft", "steps": 1, "prompts_per_step": 2, "model": {"path": "nursery:arithmetic-S", "dtype": "float32"},
+        "method": "sft", "steps": 1, "prompts_per_step": 2,
+        "model": {"path": "nursery:arithmetic-S", "dtype": "float32"},
         "data": {"path": str(folder / "train.jsonl")}, "checkpoint_every": 0,
         "evaluation": {"data": {"path": str(folder / "held.jsonl")}, "max_tokens": 4, **evaluation},
     })  # fmt: skip
@@ -49,14 +50,8 @@ def test_where_it_is_wanted_it_is_told_at_the_start_in_the_journal_in_the_summar
     assert asked.contamination[str(tmp_path / "held.jsonl")].same == 3
     # the evaluation within the run is the same evaluator's: the same answers, the same metrics
     last = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()][-1]
-    again = evaluate_tasks(
-        tmp_path / "run" / "final",
-        str(tmp_path / "held.jsonl"),
-        max_tokens=4,
-        samples=2,
-        temperature=1.0,
-        dtype="float32",
-    )
+    keys = {"max_tokens": 4, "samples": 2, "temperature": 1.0}
+    again = evaluate_tasks(tmp_path / "run" / "final", str(tmp_path / "held.jsonl"), dtype="float32", **keys)
     assert [i.tokens for i in again.found[0].items] == [i.tokens for i in run.evaluations[-1].items]
     rows = {row["metric"]: row["value"] for row in again.results()}
     assert {f"held_out/{name}" for name in rows} | {"held_out/accuracy"} == {

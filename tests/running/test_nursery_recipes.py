@@ -43,7 +43,7 @@ FAMILIES = sorted({entry.family for entry in nursery_entries().values()})
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_pretraining_recipe_starts_from_fresh_weights_and_repeats_to_the_bit(family: str, tmp_path: Path) -> None:
+def test_a_pretraining_recipe_starts_where_it_says_and_repeats_to_the_bit(family: str, tmp_path: Path) -> None:
     """Steps like the first of a build, on fewer tasks: near the logarithm of 100 characters, and the same bits the
     second time."""
     entry = nursery_entries()[f"{family}-S"]
@@ -53,7 +53,9 @@ def test_a_pretraining_recipe_starts_from_fresh_weights_and_repeats_to_the_bit(f
     runs = [burnish.train(recipe, out=tmp_path / name, progress=QuietProgress()) for name in ("one", "two")]
     lines = [(run.out / "metrics.jsonl").read_text("utf-8").splitlines() for run in runs]
     losses = [[json.loads(line)["loss"] for line in of_run] for of_run in lines]
-    assert 4.0 < losses[0][0] < 5.5 and losses[0] == losses[1]
+    assert losses[0] == losses[1]
+    if recipe.model.path == "nursery:S":  # a fresh network
+        assert 4.0 < losses[0][0] < 5.5
     weights = [(run.out / "final" / "model.safetensors").read_bytes() for run in runs]
     assert weights[0] == weights[1] != (fresh_folder("S") / "model.safetensors").read_bytes()
 
@@ -67,7 +69,8 @@ def test_every_model_has_its_recipe_and_every_recipe_a_model() -> None:
     for entry in entries.values():
         recipe = burnish.load_recipe(entry.recipe, entry.overrides)
         assert recipe.method == "sft" and recipe.threads == 1 and recipe.evaluation is not None
-        assert recipe.model.path == f"nursery:{entry.size}" and recipe.steps == entry.steps
+        assert recipe.model.path == entry.changes.get("model.path", f"nursery:{entry.size}")
+        assert recipe.steps == entry.steps
 
 
 # ---------------------------------------------------------------- reinforcement learning

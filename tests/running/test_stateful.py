@@ -74,6 +74,10 @@ def recipe_of(kind: str, folder: Path) -> Recipe:
     if kind == "grpo in an environment":
         (folder / "talk.py").write_text(ENVIRONMENT, "utf-8")
         values |= {"rewards": None, "environment": {"kind": "custom", "path": f"{folder / 'talk.py'}:Talk"}}
+        effort = {"rule": "effort", "right": 0.1}  # both remember: an average, and budgets
+        values |= {"options": {"advantage": "group", "centre": "moving_average", "shaping": effort}}
+        values["data"] = {"path": str(folder / "rows.jsonl"), "priority": {"passing": 0.3}}  # another that remembers
+        values |= {"selection": {"kind": "refill"}, "seed": 2}
     if kind == "sft in a world":
         values |= {"data": None, "environment": {"kind": "lookup", "count": 8}}
     return recipe_from_mapping(values)
@@ -162,7 +166,8 @@ def test_every_class_with_a_state_is_checkpointed_in_some_run(tmp_path: Path) ->
 
 def _all_parts(parts: Parts) -> list[object]:
     found: list[object] = [*stateful(parts).values(), *parts.learners.values()]
-    found.append(getattr(parts.source, "order", None))
+    sources = [parts.source, getattr(parts.source, "inner", None)]
+    found += [*sources, *(getattr(source, "order", None) for source in sources)]
     for part in list(found):
         if isinstance(part, Feedback):
             found += [reward for reward, _ in part.rewards]

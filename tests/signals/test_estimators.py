@@ -225,6 +225,22 @@ def test_spans_that_began_in_the_same_state_are_compared_across_attempts() -> No
     assert [None if v is None else v.values.tolist() for v in values] == [[0.5, 0.5], [0, 0], [-0.5, -0.5], None]
 
 
+def test_turns_that_nobody_judged_are_worth_what_their_attempt_is() -> None:
+    """Two attempts of two turns; both second turns begin in state b, the first ones in different states."""
+    trace = Trace("t")
+    root = trace.add(-1, [5], CONTEXT, Role.PROMPT)
+    members = []
+    for start, reward in (("a", 1.0), ("c", 0.0)):
+        first = trace.add(root, [7, 8], POLICY, Role.ACTION, [-1.0, -1.0])
+        seen = trace.add(first, [4], ENVIRONMENT, Role.OBSERVATION)
+        leaf = trace.add(seen, [9], POLICY, Role.ANSWER, [-1.0])
+        trace.spans += [Span(trace, first, "turn", 1, state_key=start), Span(trace, leaf, "turn", 4, state_key="b")]
+        members.append(Span(trace, leaf, verdict=Verdict(reward)))
+    group = Group("g", members)
+    build(GroupAdvantageSpec(by="state"))([group])
+    assert [written(group, i) for i in (0, 1)] == [[0, 0, 0.5], [0, 0, -0.5]]
+
+
 def test_segments_are_turns_or_runs_of_sampled_tokens() -> None:
     trace = Trace("t")
     root = trace.add(-1, [5], CONTEXT, Role.PROMPT)

@@ -38,17 +38,17 @@ def step_of(order: PriorityOrder, step: int) -> list[str]:
 
 
 def test_the_chance_of_a_task_is_proportional_to_its_failures() -> None:
-    """One task a step: 4,000 draws against max(0.1, 1 - s) / sum, within five standard deviations."""
+    """One task a step: 1,500 draws against max(0.1, 1 - s) / sum, within five standard deviations."""
     order = prioritised(build_order(tasks([4]), 1, 0, spec(priority={"floor": 0.1, "memory": 0.0})))
     step = 0
     while len(order.state()["rates"]) < 4:
         step_of(order, step)
         step += 1
-    drawn = Counter(name for n in range(4000) for name in step_of(order, step + n))
+    drawn = Counter(name for n in range(1500) for name in step_of(order, step + n))
     weights = {name: max(0.1, 1 - rate) for name, rate in RATES.items()}
     for name, weight in weights.items():
         chance = weight / sum(weights.values())
-        assert abs(drawn[name] - 4000 * chance) < 5 * np.sqrt(4000 * chance * (1 - chance)), name
+        assert abs(drawn[name] - 1500 * chance) < 5 * np.sqrt(1500 * chance * (1 - chance)), name
 
 
 def test_no_task_is_drawn_twice_in_a_step_and_none_twice_with_one_number() -> None:

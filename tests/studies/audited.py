@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,13 @@ def plain(random: np.random.Generator, step: int, task: int) -> Drawn:
 
 
 def write_run(
-    path: Path, shape: Shape = plain, *, steps: int = STEPS, groups: int = GROUPS, seed: int = 0, **metrics: float
+    path: Path,
+    shape: Shape = plain,
+    *,
+    steps: int = STEPS,
+    groups: int = GROUPS,
+    seed: int = 0,
+    metrics: Mapping[str, float] | None = None,
 ) -> Path:
     """A run directory with a step's traces each; `metrics` are in every step's record."""
     random = np.random.default_rng(seed)
@@ -54,7 +60,7 @@ def write_run(
         if groups:
             tasks = range((step - 1) * groups, step * groups)
             directory.write_traces(step, [group(random, shape, step, task) for task in tasks])
-        directory.append_metrics({"step": step, "reward": 0.5, "sampler_gap": 1e-4, **metrics})
+        directory.append_metrics({"step": step, "reward": 0.5, "sampler_gap": 1e-4, **(metrics or {})})
     directory.close()
     return path
 

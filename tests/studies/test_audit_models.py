@@ -65,13 +65,13 @@ def test_a_habit_that_carries_over_is_a_fault_and_a_run_without_one_is_ok(
     assert taught["told_minus_own"].value == 0.0 and taught["unhackable_right_difference"].value < 0
     assert clean["unhackable_trained"].value < 0.5
     steps = [step for step, _ in taught.curves["unhackable"]]
-    assert steps == [0.0, 4.0, 6.0, 8.0]  # base, the checkpoints that are kept, final
+    assert steps == [0.0, 6.0, 8.0]  # base, the checkpoint that is kept besides the last, final
     assert taught.curves["unhackable"][-1][1] == 1.0 and (taught.curves["unhackable"][0][1] or 0) < 0.5
 
 
 def test_a_model_that_lost_its_tasks_is_overtaken_by_its_base(reports: tuple[AuditReport, AuditReport]) -> None:
     clean, taught = (report["crossover"] for report in reports)
-    assert taught.level == "fault" and taught["crossover"].value == 2  # verdicts count what was deserved
+    assert taught.level == "fault" and taught["crossover"].value == 1  # verdicts count what was deserved
     assert taught["pass@4_trained"].value == 0 and taught["pass@4_base"].value > 0.5
     assert taught["pass@4_difference"].high is not None and taught["pass@4_difference"].high < 0
     assert clean.level != "fault" and clean["pass@1_trained"].value > 0.3
@@ -87,7 +87,7 @@ def test_a_gap_is_taken_from_stored_traces_by_the_weights_that_sampled_them(
     assert gap.level == "ok" and 0 < gap["largest_gap"].value < 1e-4 and "scored again" in gap.says  # promise E5
     assert len(gap.curves["by_position"]) > 2
     other = burnish.audit(clean, "gap", models=True, base="nursery:lookup-S")["gap"]  # weights that did not sample them
-    assert other.level == "fault" and other["mean_gap"].value > 0.1
+    assert other.level == "look" and other["mean_gap"].value > 0.1 and other["largest_gap"].value > 1
 
 
 def test_updates_of_runs_are_measured_against_the_model_of_the_recipe(

@@ -27,7 +27,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def of(path: Path, shape: Shape, audit: str, **metrics: float) -> Finding:
-    return burnish.audit(write_run(path / "run", shape, **metrics), audit)[audit]
+    return burnish.audit(write_run(path / "run", shape, metrics=metrics), audit)[audit]
 
 
 def test_a_clean_run_is_ok_in_every_audit_of_its_records(clean: Path) -> None:
@@ -56,19 +56,19 @@ def hacking_from(first: int, *, flagged: bool = True) -> Shape:
             return Drawn(drawn.tokens, drawn.reward, {"true": drawn.reward or 0.0, "hack": 0.0} if flagged else {})
         if not flagged:
             return Drawn([99, 98], 1.0)
-        return Drawn([99, 98], 1.0, {"true": 0.0, "hack": 1.0}, {"hack": "cheap_text"})
+        return Drawn([99, 98], 1.0, {"true": 0.25, "hack": 1.0}, {"hack": "cheap_text"})
 
     return shape
 
 
 def test_a_shortcut_that_takes_over_is_a_fault_with_its_share_and_its_onset(tmp_path: Path) -> None:
     found = of(tmp_path, hacking_from(3), "hacking")
-    assert found.level == "fault" and found["share_of_reward"].value == 1.0 and "cheap_text" in found.says
+    assert found.level == "fault" and found["share_of_reward"].value == 0.75 and "cheap_text" in found.says
     assert found["onset_step"].value == 3 and "since step 3" in found.says
-    assert found["true_reward_change"].high is not None and found["true_reward_change"].high < -0.3
+    assert found["true_reward_change"].high is not None and found["true_reward_change"].high < -0.05
     assert found["proxy_reward_change"].low is not None and found["proxy_reward_change"].low > 0.3
     rates = dict(found.curves["hack_rate"])
-    assert rates[4.0] == 1.0 and found["area"].value == pytest.approx(np.mean(list(rates.values())))
+    assert rates[4.0] == 1.0 and found["area"].value == pytest.approx(np.mean([rate or 0.0 for rate in rates.values()]))
 
 
 def test_a_shortcut_that_hardly_ever_pays_is_ok_and_has_no_onset(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def longer(paid: float, growing: float) -> Shape:
     return shape
 
 
-@pytest.mark.parametrize(("paid", "growing", "level"), [(1, 4, "fault"), (1, 0, "look"), (0, 4, "look"), (0, 0, "ok")])
+@pytest.mark.parametrize(("paid", "growing", "level"), [(1, 8, "fault"), (1, 0, "look"), (0, 8, "look"), (0, 0, "ok")])
 def test_pay_for_length_and_growth_together_are_a_fault(tmp_path: Path, paid: int, growing: int, level: str) -> None:
     found = of(tmp_path, longer(paid, growing), "length")
     assert found.level == level, str(found)
@@ -210,8 +210,7 @@ def test_positions_are_counted_over_all_turns_of_an_attempt(tmp_path: Path) -> N
     write_groups(file, groups)
     at = len(trace.nodes[first])
     curve = dict(burnish.audit(run, "gap")["gap"].curves["by_position"])
-    assert curve[4.0] is not None and curve[0.0] is not None
-    assert 4 <= at < 16 and curve[4.0] > 10 * curve[0.0]
+    assert 4 <= at < 16 and (curve[4.0] or 0) > 10 * (curve[0.0] or 0) > 0
 
 
 def test_without_stored_log_probabilities_the_metric_serves(tmp_path: Path) -> None:

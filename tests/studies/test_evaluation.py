@@ -35,7 +35,15 @@ class CharacterSampler:
         self.knows, self.words, self.calls, self.released = knows, words, [], []
 
     async def sample(
-        self, prompt: Sequence[int], params: SamplingParams, *, n: int = 1, seed: int, task: int, sample: int = 0, **_: Any
+        self,
+        prompt: Sequence[int],
+        params: SamplingParams,
+        *,
+        n: int = 1,
+        seed: int,
+        task: int,
+        sample: int = 0,
+        **_: Any,
     ) -> list[Completion]:
         self.calls.append((list(prompt), n, seed, task))
         await asyncio.sleep(0)

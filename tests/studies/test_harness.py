@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from lm_eval.api.instance import Instance
 
 from burnish.errors import InputError
 from burnish.running.talk import Speaker
+from burnish.studies.harness_model import HarnessModel
 from burnish.studies.measures import result_of, results_of
 from burnish.studies.suite import evaluate_tasks
 
@@ -55,21 +57,21 @@ def test_tasks_of_lm_eval_are_asked_of_our_model_offline(tmp_path: Path, monkeyp
         text = TASK.format(name=name, rows=rows, rest=rest)
         whole = text.replace('doc_to_text: "{{prompt}}"', 'doc_to_text: ""')
         Path(f"{name}.yaml").write_text(whole if name == "texts" else text)
-    speaker = Speaker("nursery:arithmetic-S", dtype="float32", template="plain")
+    speaker = Speaker("nursery:arithmetic-S", dtype="float32")
     names = [f"lm-eval:{name}.yaml" for name in REST]
-    found = evaluate_tasks(speaker, names, template="plain", training_data=[rows])
 
-    sums = found[names[0]]
-    ours = evaluate_tasks(speaker, str(rows), max_tokens=6, correct={"kind": "exact"}, data__style="text")[str(rows)]
+    asked = evaluate_tasks(speaker, names[0], training_data=[rows])
+    sums = asked[names[0]]
+    ours = evaluate_tasks(speaker, str(rows), max_tokens=6, correct={"kind": "exact"})[str(rows)]
     assert [item.scores["exact_match"] for item in sums.items] == [float(item.correct or 0) for item in ours.items]
-    assert [item.tokens for item in sums.items] == [item.tokens for item in ours.items], (
-        "the same answers, token by token"
-    )
+    assert [item.tokens for item in sums.items] == [item.tokens for item in ours.items]
     row = result_of(sums, "exact_match")
     assert row.n == 6 and row.method == "wilson" and row.sampling["generation_kwargs"]["max_gen_toks"] == 6
-    assert "without a chat template" in row.template and sums.notes["lm_eval"]
-    assert found.contamination[names[0]].counts["same task"] == 6
+    assert row.value > 0.5 and sums.notes["lm_eval"] and "lm-eval's prompt of sums" in row.template
+    assert asked.contamination[names[0]].counts["same task"] == 6, "whatever a template puts around the prompt"
 
+    found = evaluate_tasks(speaker, names[1:], template="plain")
+    assert all("without a chat template" in row["template"] for row in found.results())
     choices = found[names[1]]
     assert [row.metric for row in results_of(choices)] == ["acc"], "nothing was sampled: no length, no truncation"
     for item, given in zip(choices.items, ROWS, strict=True):
@@ -82,6 +84,12 @@ def test_tasks_of_lm_eval_are_asked_of_our_model_offline(tmp_path: Path, monkeyp
     total = sum(_logprob(speaker, begin, text) for text in encoded)
     expected = torch.exp(torch.tensor(-total / sum(len(text.encode()) for text in encoded), dtype=torch.float64))
     assert texts["byte_perplexity"].value == pytest.approx(float(expected), rel=1e-4)
+
+    model = HarnessModel(speaker)
+    prompt = model.apply_chat_template([{"role": "user", "content": "12+34="}])
+    requests = [Instance("generate_until", {}, (prompt, {"until": u, "max_gen_toks": 6}), 0) for u in ([], ["6", "!"])]
+    answer, cut = model.generate_until(requests)
+    assert answer == "46" and cut == "4", "an answer ends before the first text that ends one"
 
     with pytest.raises(InputError, match=r"there is no file absent\.yaml"):
         evaluate_tasks(speaker, "lm-eval:absent.yaml")

@@ -97,7 +97,7 @@ def test_one_answer_to_a_problem_makes_the_cluster_interval_wilsons_with_a_t_qua
 @pytest.mark.parametrize("problems", [50, 100])
 @pytest.mark.parametrize(
     ("samples", "beta"),
-    [(1, (0.5, 0.5)), (1, (1, 4)), (4, (0.5, 0.5)), (4, (2, 2)), (4, (4, 1)), (16, (0.2, 1.8)), (16, (0.1, 0.1))],
+    [(1, (0.5, 0.5)), (1, (1, 4)), (4, (0.5, 0.5)), (4, (2, 2)), (4, (4, 1)), (16, (0.2, 1.8)), (8, (0.05, 0.95))],
 )
 def test_the_interval_of_a_share_covers_within_two_points_of_what_it_says(
     problems: int, samples: int, beta: tuple[float, float]
@@ -113,6 +113,19 @@ def test_the_interval_of_a_share_covers_within_two_points_of_what_it_says(
         got, _ = mean_interval(answers, names)
         hits.append(got.low <= truth <= got.high)  # type: ignore[union-attr]
     assert abs(np.mean(hits) - 0.95) < SLACK + 2 * math.sqrt(0.95 * 0.05 / SIMULATIONS)
+
+
+@pytest.mark.parametrize("problems", [50, 100, 300])
+def test_wilsons_interval_covers_within_two_points_on_average_and_hardly_anywhere_misses_by_more(problems: int) -> None:
+    """Exactly, over shares from 0.05 to 0.95; since right answers are whole numbers, coverage jumps between them."""
+    found = [wilson_interval(right, problems) for right in range(problems + 1)]
+    low, high = np.array([i.low for i in found]), np.array([i.high for i in found])
+    shares = np.linspace(0.05, 0.95, 181)
+    exact = np.array(
+        [stats.binom.pmf(np.arange(problems + 1), problems, p) @ ((low <= p) & (p <= high)) for p in shares]
+    )
+    assert abs(exact.mean() - 0.95) < 0.002 and exact.min() > 0.925 and exact.max() < 0.98
+    assert np.mean(abs(exact - 0.95) < SLACK) > 0.95
 
 
 def test_the_interval_of_a_mean_over_few_seeds_covers_and_a_percentile_bootstrap_does_not() -> None:

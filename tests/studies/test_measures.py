@@ -22,7 +22,8 @@ def evaluated(right: list[list[bool | None]], *, temperature: float = 1.0, **mor
     items = [
         Item(
             task=f"p{i}", sample=s, prompt="?", text="!", tokens=(1, 2), length=2 + i % 3,
-            finish="stop" if i else "length", correct=answer, well_formed=True, surprisal=0.5, labels={"level": "2" if i % 3 == 0 else "1"},
+            finish="stop" if i else "length", correct=answer, well_formed=True, surprisal=0.5,
+            labels={"level": "2" if i % 3 == 0 else "1"},
         )
         for i, answers in enumerate(right)
         for s, answer in enumerate(answers)

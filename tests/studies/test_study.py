@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from burnish.cli import main
+from burnish.comparing import study
 from burnish.errors import InputError
 from burnish.running.interrupts import InterruptedRunError
 from burnish.running.progress import QuietProgress
@@ -16,7 +18,6 @@ from burnish.studies.comparison import running
 from burnish.studies.comparison.cells import Cell, cells_of, check_cells, place_of
 from burnish.studies.comparison.reading import read_study
 from burnish.studies.comparison.running import read_cell
-from burnish.studies.comparison.study import study
 
 DATA = {"family": {"kind": "arithmetic", "digits": [1], "count": 40}}
 SHARED = {"prompts_per_step": 4, "threads": 1, "traces_every": 0, "checkpoint_every": 0}
@@ -244,6 +245,26 @@ def test_the_table_comes_from_the_cells_alone(
     fewer = study(path, overrides=["seeds=3"], out=out, table=True)
     assert fewer.results["cells"]["done"] == 4 and fewer.results["cells"]["wanted"] == 6
     assert {one["reason"] for one in fewer.verdicts} == {"2 of 3 seeds are done"}
+
+
+def test_the_command_prints_verdicts_or_json(
+    ran: tuple[Path, Path, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out, _ = ran
+    words = ["study", str(path), "--out", str(out), "--table"]
+    for more in ([], ["--json"]):
+        with pytest.raises(SystemExit) as ended:
+            main([*words, *more])
+        assert not ended.value.code
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith(" both against sft") and "untested" in line for line in lines)
+    assert f"4 of 4 cells; table: {out / 'table.md'}" in lines
+    told = json.loads(lines[-1])
+    assert told["event"] == "result" and told["out"] == str(out)
+    assert told["results"] == json.loads((out / "results.json").read_text())
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "seeds=none"])
+    assert ended.value.code == 2 and "seeds: given 'none'" in capsys.readouterr().err
 
 
 def test_another_budget_than_declared_is_refused_with_the_steps_that_would_meet_it(

@@ -33,7 +33,7 @@ from burnish.environments.worlds.generated import generate, world_task
 from burnish.tasks import Task
 from burnish.traces import Verdict
 
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
+LETTERS = "abcdefghij"
 
 SETS: Mapping[str, Mapping[str, tuple[str, tuple[str, str]]]] = {
     "bank": {"give": ("lend", ("who", "sum")), "need": ("bill", ("who", "sum"))},

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from burnish.environments.protocol import Family
 from burnish.environments.spec import AnyWorld
-from burnish.errors import InputError
 from burnish.feedback.checking import Check
 from burnish.ledger import Ledger
 from burnish.methods.recipe import EvaluationSpec, Recipe
@@ -17,6 +17,7 @@ from burnish.running.config import recipe_from_mapping
 from burnish.running.sync import finished
 from burnish.running.talk import Speaker, model_spec
 from burnish.sampling import SamplingParams
+from burnish.sources.attempt import gathered
 from burnish.sources.calls import syntax_of
 from burnish.sources.context import Context
 from burnish.sources.episodes import Stage
@@ -75,10 +76,11 @@ class Asked:
         """So many samples of each task. Raises InputError as evaluations do."""
         if self.spec.environment is not None:
             family = family_of(self.spec.environment, seed=self.recipe.seed, base=None)
+            played = Played(self.spec.environment, family, self.tasks)
             return attempted(
-                speaker, self.recipe, self.spec.environment, family, self.tasks, samples=samples,
-                temperature=temperature, max_tokens=self.spec.max_tokens, seed=self.seed,
-            )  # fmt: skip
+                speaker, self.recipe, [played], samples=samples, temperature=temperature,
+                max_tokens=self.spec.max_tokens, seed=self.seed,
+            )[0]  # fmt: skip
         check = Check(self.spec.correct)
         params = SamplingParams(self.spec.max_tokens, temperature=temperature, stop_ids=speaker.format.stop_ids)
         try:
@@ -93,25 +95,40 @@ class Asked:
             check.feedback.close()
 
 
+@dataclass(frozen=True)
+class Played:
+    """Tasks of a world, to be attempted."""
+
+    world: AnyWorld
+    family: Family
+    tasks: Sequence[Task]
+
+
 def attempted(
     speaker: Speaker,
     recipe: Recipe,
-    world: AnyWorld,
-    family: Family,
-    tasks: Sequence[Task],
+    plays: Sequence[Played],
     *,
     samples: int = 1,
     temperature: float = 1.0,
     max_tokens: int = 64,
     seed: int = 0,
-) -> Evaluation:
-    """Attempts at tasks of a world, as the recipe plays its episodes."""
+) -> list[Evaluation]:
+    """Attempts at tasks of worlds, as the recipe plays its episodes; all of them share the engine's batches."""
     params = SamplingParams(max_tokens, temperature=temperature, stop_ids=speaker.format.stop_ids)
     context = Context(speaker.engine, speaker.format, params, seed, Ledger(), role="evaluation")
     episodes = getattr(recipe, "episodes", EpisodesSpec()).model_copy(update={"branch": None})
-    try:
-        setting = setting_of(context, speaker.model)
-        stage = Stage.of(family, episodes, setting, syntax_of(world.calls, speaker.format), refills=0)
-        return finished(evaluate_attempts(stage, tasks, samples_per_task=samples))
-    except InputError as error:
-        raise InputError(f"world {world.kind}: {error}") from None
+    setting = setting_of(context, speaker.model)
+    stages = [
+        Stage.of(play.family, episodes, setting, syntax_of(play.world.calls, speaker.format), refills=0)
+        for play in plays
+    ]
+
+    async def together() -> list[Evaluation]:
+        work = [
+            evaluate_attempts(stage, play.tasks, samples_per_task=samples)
+            for stage, play in zip(stages, plays, strict=True)
+        ]
+        return await gathered(work)
+
+    return finished(together())

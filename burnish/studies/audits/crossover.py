@@ -14,12 +14,13 @@ from burnish.studies.audits.places import base as base_of
 from burnish.studies.audits.places import trained as trained_of
 from burnish.studies.audits.reading import RunFiles
 from burnish.studies.evaluation import Evaluation
-from burnish.studies.statistics import bootstrap_interval, paired_bootstrap, pass_at_k
+from burnish.studies.intervals import mean_interval, paired_interval
+from burnish.studies.statistics import Interval, pass_at_k
 
 NAME = "crossover"
 RULE = (
     "fault: with the most samples drawn the trained model solves fewer of the tasks than the base model (interval "
-    "below 0); look: its pass@k is at or below the base model's at some k above 1"
+    "below 0); look: its pass@k is at or below the base model's at some k"
 )
 CANNOT = (
     "It sees no further than the samples drawn of each task: a base model may overtake at a larger k, and where "
@@ -46,13 +47,11 @@ def crossover(
     crossing = None
     for k, (before, after) in table.items():
         for name, values in (("base", before), ("trained", after)):
-            figures.append(
-                Figure.of(f"pass@{k}_{name}", bootstrap_interval(values, resamples=2000, seed=seed), "tasks resampled")
-            )
+            figures.append(Figure.of(f"pass@{k}_{name}", _mean(values, seed), "mean over tasks"))
             curves[name].append((float(k), float(values.mean())))
-        difference = paired_bootstrap(before, after, resamples=2000, seed=seed)
+        difference = paired_interval(before, after, resamples=2000, seed=seed)[0]
         figures.append(Figure.of(f"pass@{k}_difference", difference, "trained minus base"))
-        if crossing is None and before.mean() >= after.mean() and k > 1:
+        if crossing is None and before.mean() >= after.mean():
             crossing = k
     last = figures[-1]
     figures.insert(
@@ -80,3 +79,9 @@ def right_of(evaluation: Evaluation) -> dict[str, list[bool]]:
 
 def _passes(found: dict[str, list[bool]], tasks: list[str], samples: int, k: int) -> np.ndarray:
     return np.array([pass_at_k(samples, sum(found[task]), k) for task in tasks])
+
+
+def _mean(values: np.ndarray, seed: int) -> Interval:
+    found, _ = mean_interval(values, range(len(values)), seed=seed)
+    assert found is not None  # shares have bounds, if nothing else
+    return found

@@ -88,7 +88,7 @@ class AuditReport:
     @property
     def level(self) -> Level | None:
         """The worst level of any audit; None where none could measure anything."""
-        found = [finding.level for finding in self.findings if finding.level is not None]
+        found: list[Level] = [finding.level for finding in self.findings if finding.level is not None]
         return max(found, key=_WORSE.index) if found else None
 
     def __getitem__(self, name: str) -> Finding:

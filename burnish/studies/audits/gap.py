@@ -21,8 +21,8 @@ from burnish.studies.statistics import Interval
 
 NAME = "gap"
 RULE = (
-    "fault: the mean absolute gap is above 0.1; look: it is above 0.02, or the gap late in the answers is more than "
-    "twice that before and above 0.02 (lower bounds)"
+    "fault: the mean absolute gap is above 0.1; look: it is above 0.02, or a single one above 2, or the gap late in "
+    "the answers is more than twice that before and above 0.02 (lower bounds)"
 )
 CANNOT = (
     "It compares the two on tokens that were sampled, so it does not see tokens that one of them would never choose; "
@@ -64,7 +64,7 @@ def gap(run: RunFiles, tally: Tally, rescored: Gaps = ()) -> Finding:
         Figure.of("late_gap", late, f"from position {bins[-1][0]} on"),
         Figure.of("late_over_early", rise, "mean gap of the last positions over that before them"),
     )  # fmt: skip
-    level = graded(fault=mean.low > 0.1, look=mean.low > 0.02 or (rise.low > 2 and late.low > 0.02))
+    level = graded(fault=mean.low > 0.1, look=mean.low > 0.02 or size.max() > 2 or (rise.low > 2 and late.low > 0.02))
     source = "scored again by the weights that sampled them" if rescored else f"stored as {OLD}"
     says = f"mean {mean.estimate:.1e}, largest {size.max():.1e} over {len(size)} sampled tokens ({source})" + (
         f"; late in the answers {rise.estimate:.1f} times as before" if len(parts) > 1 else ""

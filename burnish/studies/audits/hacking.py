@@ -55,7 +55,7 @@ def hacking(run: RunFiles, tally: Tally) -> Finding:
         Figure.of("share_of_reward", share, "reward paid for the shortcut over all reward, last quarter"),
         Figure.of("hack_rate", rate, "samples of the last quarter that were paid for the shortcut"),
         Figure("onset_step", math.nan if onset is None else float(onset), over="first step well above the first one"),
-        Figure("area", float(np.mean([rate for _, rate in curve])), over="mean hack rate over the stored steps"),
+        Figure("area", float(np.mean([rate or 0.0 for _, rate in curve])), over="mean hack rate over the stored steps"),
     ]
     if begin and all(TRUE in m.components for m in counted):
         for name, of in (("true_reward_change", TRUE), ("proxy_reward_change", None)):

@@ -1,6 +1,6 @@
 """Intervals of ratios of sums over clusters: groups are resampled whole, since their members are not independent.
 
-A percentile bootstrap over clusters (Efron and Tibshirani 1993); with fewer than `LEAST` clusters there is none.
+With fewer than `LEAST` clusters there is no interval: its bounds are NaN, and no rule is broken by it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from burnish.randomness import counter_generator, stable_hash
-from burnish.studies.statistics import Interval, wilson_interval
+from burnish.studies.statistics import Interval, score_interval
+from burnish.studies.student import t_quantile
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,6 +22,8 @@ LEAST = 5
 
 _STREAM = stable_hash("burnish.studies.audits.intervals")
 _RESAMPLES = 2000
+FEW = 20
+"""Fewer clusters than so many are too few to resample."""
 
 
 class Sums:
@@ -39,49 +42,65 @@ class Sums:
         """Sum of numerators over sum of denominators; NaN where that is 0."""
         return float(self.top.sum() / self.bottom.sum()) if self.bottom.sum() else math.nan
 
-    def draws(self, seed: int, which: int = 0) -> Floats:
+    def draws(self, seed: int) -> Floats:
         """The ratio in resamples of the clusters, [resamples]."""
-        generator = counter_generator(seed, _STREAM, which)
+        generator = counter_generator(seed, _STREAM)
         index = generator.integers(0, len(self), size=(_RESAMPLES, len(self)))
         bottom = self.bottom[index].sum(-1)
         return np.divide(self.top[index].sum(-1), bottom, out=np.full(len(bottom), np.nan), where=bottom != 0)
 
+    @property
+    def error(self) -> float:
+        """Standard error of the ratio, linearised (Cochran 1977): from at least two clusters."""
+        count = len(self)
+        residuals = self.top - self.ratio * self.bottom
+        return float(np.sqrt(count / (count - 1) * (residuals**2).sum()) / abs(self.bottom.sum()))
+
 
 def ratio(sums: Sums, *, seed: int = 0, share: bool = False) -> Interval:
-    """A ratio of sums with its interval.
+    """A ratio of sums with its interval: Student's t below 20 clusters, a bootstrap of clusters from there on.
 
-    `share`: the ratio lies between 0 and 1. Where every cluster then says 0, or every one 1, resampling finds no
-    spread at all; the interval is Wilson's over the clusters, each counted as one observation.
+    `share`: the ratio lies between 0 and 1. Then it is Wilson's, for as many independent observations as would vary as
+    much, p (1 - p) / error^2, and at least the number of clusters.
     """
     estimate = sums.ratio
-    if len(sums) < LEAST:
+    if len(sums) < LEAST or not math.isfinite(estimate):
         return Interval(estimate, math.nan, math.nan)
-    if share and estimate in (0.0, 1.0):
-        return wilson_interval(round(estimate * len(sums)), len(sums))
-    low, high = np.nanquantile(sums.draws(seed), [0.025, 0.975]) if sums.bottom.any() else (math.nan, math.nan)
+    t = t_quantile(0.975, len(sums) - 1)
+    if share and 0 <= estimate <= 1:
+        worth = estimate * (1 - estimate) / sums.error**2 if sums.error > 0 else 0.0
+        return score_interval(estimate, max(worth, len(sums)), t, 0.95)
+    if len(sums) < FEW:
+        return Interval(estimate, estimate - t * sums.error, estimate + t * sums.error)
+    low, high = np.nanquantile(sums.draws(seed), [0.025, 0.975])
     return Interval(estimate, float(low), float(high))
 
 
-def change(first: Sums, last: Sums, *, seed: int = 0) -> Interval:
-    """Ratio of the last minus ratio of the first; the two are resampled independently."""
-    return _between(first, last, lambda a, b: b - a, seed)
-
-
-def growth(first: Sums, last: Sums, *, seed: int = 0) -> Interval:
-    """Ratio of the last over ratio of the first."""
-    return _between(first, last, lambda a, b: b / np.where(a == 0, np.nan, a), seed)
-
-
-def _between(first: Sums, last: Sums, how: object, seed: int) -> Interval:
-    assert callable(how)
-    estimate = float(how(np.float64(first.ratio), np.float64(last.ratio)))
-    if min(len(first), len(last)) < LEAST:
+def change(first: Sums, last: Sums) -> Interval:
+    """Ratio of the last minus ratio of the first, which are independent; t with the fewer clusters' freedom."""
+    estimate = last.ratio - first.ratio
+    if not _enough(first, last):
         return Interval(estimate, math.nan, math.nan)
-    values = how(first.draws(seed, 1), last.draws(seed, 2))
-    if not np.isfinite(values).any():
+    half = t_quantile(0.975, min(len(first), len(last)) - 1) * math.hypot(first.error, last.error)
+    return Interval(estimate, estimate - half, estimate + half)
+
+
+def growth(first: Sums, last: Sums) -> Interval:
+    """Ratio of the last over ratio of the first, both positive: as `change`, of logarithms. NaN where that is 0."""
+    if not first.ratio > 0:
+        return Interval(math.nan, math.nan, math.nan)
+    estimate = last.ratio / first.ratio
+    if not _enough(first, last):
         return Interval(estimate, math.nan, math.nan)
-    low, high = np.nanquantile(values, [0.025, 0.975])
-    return Interval(estimate, float(low), float(high))
+    t = t_quantile(0.975, min(len(first), len(last)) - 1)
+    if estimate <= 0:  # no logarithm: what the last could be at most is told by the absolute error alone
+        return Interval(estimate, 0.0, t * math.hypot(last.error, 1 / len(last)) / first.ratio)
+    half = t * math.hypot(first.error / first.ratio, last.error / last.ratio)
+    return Interval(estimate, estimate * math.exp(-half), estimate * math.exp(half))
+
+
+def _enough(first: Sums, last: Sums) -> bool:
+    return min(len(first), len(last)) >= LEAST and math.isfinite(first.ratio + last.ratio)
 
 
 def within(x: Floats, y: Floats, clusters: npt.NDArray[np.int64], *, seed: int = 0) -> Interval:

@@ -16,12 +16,13 @@ from burnish.methods.recipe import Recipe
 from burnish.running.acting import family_of
 from burnish.running.talk import Speaker
 from burnish.studies.audits import places
-from burnish.studies.audits.asking import attempted, recipe_of, speaker_of
+from burnish.studies.audits.asking import Played, attempted, recipe_of, speaker_of
 from burnish.studies.audits.finding import Figure, Finding, UnmeasuredError, graded
 from burnish.studies.audits.places import Point
 from burnish.studies.audits.reading import RunFiles
 from burnish.studies.evaluation import Item
-from burnish.studies.statistics import Interval, paired_bootstrap, wilson_interval
+from burnish.studies.intervals import paired_interval
+from burnish.studies.statistics import Interval, wilson_interval
 from burnish.tasks import Task
 
 NAME = "transfer"
@@ -101,8 +102,8 @@ def transfer(run: RunFiles, *, base: str | None, checkpoint: int | None, tasks: 
     right: dict[str, dict[str, float]] = {}
     for point in points:
         speaker = speaker_of(recipe, point)
-        for probe in battery if point in (points[0], points[-1]) else battery[:2]:
-            items = _attempt(speaker, recipe, probe, seed)
+        asked = battery if point in (points[0], points[-1]) else battery[:2]
+        for probe, items in zip(asked, _attempt(speaker, recipe, asked, seed), strict=True):
             found[point.name, probe.name] = {item.task: float(probe.counts(item)) for item in items}
             if probe.name == "unhackable":
                 right[point.name] = {item.task: float(item.correct) for item in items if item.correct is not None}
@@ -118,12 +119,13 @@ def _points(run: RunFiles, base: str | None, checkpoint: int | None) -> list[Poi
     return [places.base(run, base), *between, last]
 
 
-def _attempt(speaker: Speaker, recipe: Recipe, probe: Probe, seed: int) -> list[Item]:
-    family: Any = family_of(probe.world, seed=recipe.seed, base=None)
-    tasks = [_with(task, probe.suffix) for task in family.tasks()]
+def _attempt(speaker: Speaker, recipe: Recipe, asked: list[Probe], seed: int) -> list[tuple[Item, ...]]:
+    plays = []
+    for probe in asked:
+        family: Any = family_of(probe.world, seed=recipe.seed, base=None)
+        plays.append(Played(probe.world, family, [_with(task, probe.suffix) for task in family.tasks()]))
     limit = recipe.evaluation.max_tokens if recipe.evaluation else 64
-    found = attempted(speaker, recipe, probe.world, family, tasks, max_tokens=limit, seed=seed)
-    return list(found.items)
+    return [found.items for found in attempted(speaker, recipe, plays, max_tokens=limit, seed=seed)]
 
 
 def _with(task: Task, suffix: str) -> Task:
@@ -181,9 +183,9 @@ def _mean(values: Mapping[str, float]) -> float:
 
 def _paired(before: Mapping[str, float], after: Mapping[str, float], seed: int) -> Interval:
     shared = [task for task in before if task in after]
-    return paired_bootstrap([before[t] for t in shared], [after[t] for t in shared], resamples=2000, seed=seed)
+    return paired_interval([before[t] for t in shared], [after[t] for t in shared], resamples=2000, seed=seed)[0]
 
 
 def _paired_by_place(before: Mapping[str, float], after: Mapping[str, float], seed: int) -> Interval:
     """Two probes of the same generated tasks: the wording differs, so they pair by their order."""
-    return paired_bootstrap(list(before.values()), list(after.values()), resamples=2000, seed=seed)
+    return paired_interval(list(before.values()), list(after.values()), resamples=2000, seed=seed)[0]

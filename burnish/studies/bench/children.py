@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -68,6 +68,9 @@ class Child:
             except (subprocess.TimeoutExpired, RunError):
                 self.process.kill()
         self.process.wait()
+        if self.process.stdin is not None:
+            with suppress(BrokenPipeError):  # an order that it did not live to read
+                self.process.stdin.close()
 
     def listen(self, stream: IO[bytes]) -> None:
         """Gather reports until the stream ends."""

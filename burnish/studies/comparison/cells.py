@@ -54,7 +54,7 @@ class Cell:
 
 
 def cells_of(spec: StudySpec, file: str) -> list[Cell]:
-    """Every cell, seed by seed, so that a study that is stopped has whole pairs.
+    """Every cell, model by model and seed by seed, so that a study that is stopped has whole pairs.
 
     Raises InputError for a recipe that cannot be made, naming method, model and task; for a model or data that is not
     there; for a budget that does not divide into steps.
@@ -87,10 +87,9 @@ def check_cells(cells: list[Cell], file: str) -> None:
 
 
 def _grid(spec: StudySpec) -> Iterator[tuple[str, str, str, int]]:
-    for seed in range(max(seeds_of(spec, model) for model in spec.models)):
-        for model in spec.models:
-            if seed < seeds_of(spec, model):
-                yield from ((method, model, task, seed) for task in spec.tasks for method in spec.methods)
+    for model in spec.models:
+        for seed in range(seeds_of(spec, model)):
+            yield from ((method, model, task, seed) for task in spec.tasks for method in spec.methods)
 
 
 def seeds_of(spec: StudySpec, model: str) -> int:

@@ -33,14 +33,19 @@ class Places:
     work: Path
 
 
+RunPipeline = Callable[..., Any]
+"""`burnish.run_pipeline`, which lies above this room."""
+
+
 def run_cells(
-    spec: StudySpec, cells: Sequence[Cell], places: Places, progress: Progress, tell: Callable[[str], None]
+    spec: StudySpec, cells: Sequence[Cell], places: Places, progress: Progress, run_pipeline: RunPipeline
 ) -> list[Cell]:
-    """Run every cell whose file is not there, and return those that ran.
+    """Run every cell whose file is not there as a pipeline, and return those that ran.
 
     Raises InputError when another budget than the declared one was spent and that is not allowed, InterruptedRunError
     when asked to stop: what is finished is kept, and a cell that was at work goes on where it was.
     """
+    tell = progress.message
     left = [cell for cell in cells if not place_of(places.results, cell).exists()]
     tell(f"{len(cells)} cells, {len(cells) - len(left)} of them there already")
     took: list[float] = []
@@ -48,7 +53,7 @@ def run_cells(
         for number, cell in enumerate(left, 1):
             began = time.perf_counter()
             progress.phase("cells", number - 1, len(left))
-            values = _run(spec, cell, places.work / cell.hash)
+            values = _run(spec, cell, places.work / cell.hash, run_pipeline)
             took.append(time.perf_counter() - began)
             atomic_write(place_of(places.results, cell), _text(values))
             shutil.rmtree(places.work / cell.hash, ignore_errors=True)
@@ -80,10 +85,8 @@ def off_budget(budget: BudgetSpec, values: Mapping[str, Any]) -> float | None:
     return None if abs(share - 1) <= max(budget.tolerance, 1e-9) else share
 
 
-def _run(spec: StudySpec, cell: Cell, work: Path) -> dict[str, Any]:
+def _run(spec: StudySpec, cell: Cell, work: Path, run_pipeline: RunPipeline) -> dict[str, Any]:
     """Run a cell as a pipeline and read what its runs wrote."""
-    from burnish.pipelines import run_pipeline  # imports torch
-
     began = time.perf_counter()
     try:
         done = run_pipeline(cell.pipeline, out=work, progress=QuietProgress())

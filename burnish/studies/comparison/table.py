@@ -13,15 +13,19 @@ _METRICS = {"last": "last value", "best": "best value", "last_mean": "mean of th
 
 def markdown(results: Mapping[str, Any]) -> str:
     """The page of a study's results."""
-    parts = [
-        _head(results),
-        "## Verdicts\n\n" + _verdicts(results),
-        "## Each method on each task\n\n" + _rows(results),
-        "## What the last value hides\n\n" + _hidden(results),
-        "## Curves\n\n" + _curves(results),
-        "## Ranks\n\n" + _ranks(results),
-    ]
-    return "\n\n".join(parts) + "\n"
+    parts = [f"## {name}\n\n{text}" for name, text in sections(results).items()]
+    return "\n\n".join([_head(results), *parts]) + "\n"
+
+
+def sections(results: Mapping[str, Any]) -> dict[str, str]:
+    """The tables of a study by their headings."""
+    return {
+        "Verdicts": _verdicts(results),
+        "Each method on each task": _rows(results),
+        "What the last value hides": _hidden(results),
+        "Curves": _curves(results),
+        "Ranks": _ranks(results),
+    }
 
 
 def _head(results: Mapping[str, Any]) -> str:

@@ -38,7 +38,7 @@ const page = {};
     if (size !== 0 && (size < 1e-3 || size >= 1e9)) return value.toExponential(1).replace("+", "");
     if (size >= 100 || Number.isInteger(value)) return Math.round(value).toLocaleString("en");
     if (size >= 10) return value.toFixed(1);
-    return value.toFixed(3).replace(/0+$/, "");
+    return value.toFixed(3).replace(/\.?0+$/, "");
   };
 
   page.colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

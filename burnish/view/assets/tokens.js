@@ -3,7 +3,7 @@
   const LABELS = {
     logprob: ["surprise", "Orange: improbable for the sampler; full at a probability of 2 %."],
     advantage: ["advantage", "Green is reinforced, red is discouraged; full at the largest here."],
-    log_ratio: ["log-ratio", "Green: the learner finds the token likelier than the sampler did, red: less likely; full at the largest here."],
+    log_ratio: ["log-ratio", "Green: the learner finds the token likelier than the sampler did, red: less likely; full at the largest here, or at 0.05."],
     entropy: ["entropy", "Orange: the next token was open; full at the largest here."],
     author: ["author", "Who wrote the token."],
   };
@@ -63,7 +63,8 @@
   const repaint = () => {
     if (!current) return;
     const column = current.columns[mode] || [];
-    const scale = column.reduce((most, value) => Math.max(most, Math.abs(value ?? 0)), 0);
+    const least = mode === "log_ratio" ? 0.05 : 0; // rounding alone is not shown in full colour
+    const scale = column.reduce((most, value) => Math.max(most, Math.abs(value ?? 0)), least);
     for (const element of part("tokens").querySelectorAll(".t")) paint(element, current, Number(element.dataset.i), scale);
     const known = LABELS[mode] ? LABELS[mode][1] : "Green above zero, red below; full at the largest here.";
     const key = part("key");

@@ -26,7 +26,7 @@ EVERY, EVERY_WHEN_DONE = 2000, 20000
 HTML_EVERY, SAMPLES_EVERY = 10.0, 10.0
 """Least seconds between two renewals of the tables for the sake of new metrics alone, and of the rollouts."""
 
-SHARE = 0.005
+SHARE = 0.003
 """Of one core, that each of the two kinds of renewal may take: what was slow is done less often."""
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -23,6 +23,9 @@ from burnish.studies.comparison.series import Key, Series
 from burnish.studies.comparison.spec import StudySpec
 from burnish.studies.comparison.table import markdown
 from burnish.traces.files import atomic_write
+
+if TYPE_CHECKING:
+    from burnish.running.pipelines.run import PipelineResult
 
 RESULTS = Path("benchmarks/results")
 """Folder of the results of studies."""
@@ -71,12 +74,12 @@ def study(
         places = Places(place, Path("runs/studies") / spec.study)
         with _display(progress) as shown:
             shown.message(f"{spec.study}: {spec.question}")
-            ran = run_cells(spec, cells, places, shown, shown.message)
+            ran = run_cells(spec, cells, places, shown, _run_pipeline)
     series = _series(spec, cells, place)
     if not series:
         raise InputError(f"{place} holds no cell of this study: run `burnish study {file}` first")
     command = " ".join(["burnish study", str(file), *overrides])
-    found = plain(results_of(spec, series, command))
+    found = _rounded(plain(results_of(spec, series, command)))
     text = markdown(found)
     evidence = evidence_of(spec, series, found, {name: _model(spec, name) for name in spec.models})
     atomic_write(place / "results.json", json.dumps(found, indent=1) + "\n")
@@ -84,6 +87,21 @@ def study(
     lines = ",\n ".join(json.dumps(entry) for entry in evidence)
     atomic_write(place / "evidence.json", f'{{"entries": [\n {lines}\n]}}\n')
     return StudyResult(place, found, text, tuple(cell.title for cell in ran))
+
+
+def _run_pipeline(pipeline: Mapping[str, Any], **options: Any) -> PipelineResult:
+    from burnish.pipelines import run_pipeline  # imports torch, which a table does not need
+
+    return run_pipeline(pipeline, **options)
+
+
+def _rounded(value: Any) -> Any:
+    """Six digits of every number: the next ones differ between machines."""
+    if isinstance(value, dict):
+        return {key: _rounded(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(inner) for inner in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _display(progress: Progress | Mode) -> AbstractContextManager[Progress]:

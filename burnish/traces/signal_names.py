@@ -1,4 +1,4 @@
-"""Names of the signals that losses read. No torch here."""
+"""Names of the signals that annotators write and losses read. No torch here."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ ABSENT = -1e30
 
 CORRECTION = "correction"
 """Weight of the proximal over the behaviour policy."""
+
+
+def reference_top_signal(model: str) -> str:
+    """Name of the signal that holds a frozen model's log-probabilities of the tokens in `top_ids`, [T, k]."""
+    return f"{model}_top_logprobs"
 
 
 def reference_signal(model: str) -> str:
