@@ -203,6 +203,9 @@ def test_repeated_steps_and_a_file_that_was_cut_give_whole_curves_again(run: Pat
     append(run, {"step": 9, "loss": 7.0})  # a resumed run goes on from step 8
     news = ask(following, last)
     assert news["reset"]["loss"]["x"] == list(range(1, 10)) and news["reset"]["loss"]["y"][-1] == 7.0
+    append(run, *({"step": step, "loss": 3.0} for step in range(8, 13)))  # and again, further than the page had seen
+    news = ask(following, news)
+    assert news["reset"]["loss"]["x"] == list(range(1, 13)) and news["reset"]["loss"]["y"][7:] == [3.0] * 5
     lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
     (run / "metrics.jsonl").write_text(
         "".join(lines[:3] + [json.dumps({"step": s, "loss": 1.0}) + "\n" for s in range(4, 20)])
