@@ -33,8 +33,9 @@ def _run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 EXTRAS = {"burnish/tracking": "trackers", "burnish/feedback/checks": "tasks", "burnish/tasks/rows": "datasets",
-          "burnish/studies/bench/sides": "bench", "burnish/view/live": "view"}  # fmt: skip
-"""Folders that may import what an extra brings: nothing else imports them, but when it is asked for."""
+          "burnish/studies/bench/sides": "bench", "burnish/view/live": "view", "burnish/studies/harness.py": "lm-eval",
+          "burnish/studies/harness_model.py": "lm-eval"}  # fmt: skip
+"""Folders and files that may import what an extra brings: nothing else imports them, but when it is asked for."""
 
 SCRIPTS = {"burnish/studies/bench/sides": {"channel", "vllm"}}
 """Folders of scripts that run by themselves: what lies beside them, and what an environment of their own brings."""
@@ -101,7 +102,7 @@ def test_an_unknown_public_name_is_refused_with_the_names_there_are() -> None:
 def test_every_import_is_declared() -> None:
     undeclared = set()
     for path in PACKAGE.rglob("*.py"):
-        extras = [extra for folder, extra in EXTRAS.items() if ROOT / folder in path.parents]
+        extras = [extra for folder, extra in EXTRAS.items() if ROOT / folder in (path, *path.parents)]
         beside = SCRIPTS.get(path.parent.relative_to(ROOT).as_posix(), set())
         allowed = _declared(*extras) | set(sys.stdlib_module_names) | {"burnish"} | beside
         undeclared |= {f"{path.relative_to(ROOT)}: {name}" for name in _imported(path) - allowed}
@@ -109,7 +110,7 @@ def test_every_import_is_declared() -> None:
 
 
 def test_every_import_of_the_tests_is_declared() -> None:
-    extras = _declared("dev", "bench", "datasets", "tasks", "trackers", "view")
+    extras = _declared("dev", "bench", "datasets", "tasks", "trackers", "view", "lm-eval")
     allowed = extras | set(sys.stdlib_module_names) | {"burnish", "tests", "benchmarks"}
     undeclared = {
         f"{path.relative_to(ROOT)}: {name}"

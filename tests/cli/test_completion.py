@@ -54,7 +54,7 @@ def bash(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], lin
         ("burnish config ", ["recipes/", "runs/", "recipes/deep/sft.yaml", "recipes/mine.yaml"]),
         ("burnish show runs/", ["runs/none/", "runs/one"]),
         ("burnish report ", ["recipes/", "runs/", "runs/one"]),
-        ("burnish sample nursery:ar", ["nursery:arithmetic-S"]),
+        ("burnish sample nursery:rec", ["nursery:records-S"]),
         ("burnish export runs/one/", ["runs/one/final"]),
         ("burnish train recipes/mine.yaml samples", ["samples_per_prompt=", "samples_per_prompt=8"]),
         ("burnish train recipes/mine.yaml optimizer.sc", [

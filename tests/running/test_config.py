@@ -154,7 +154,7 @@ def test_a_resolved_file_reads_the_rows_that_the_recipe_reads(tmp_path: Path) ->
         ),
         (GRPO + "lr: 1", "there is no key lr; did you mean optimizer.lr?"),
         (GRPO + "optimizer: {learning_rate: 1}", "here it is called optimizer.lr"),
-        (GRPO + "temperature: 1", "did you mean sampling.temperature?"),
+        (GRPO + "temperature: 1", "or sampling.temperature or"),
         (
             GRPO.replace("kind: numeric", "kind: numeric, tolerence: 1"),
             "there is no key rewards.tolerence; did you mean",

@@ -116,7 +116,7 @@ def test_a_change_to_one_key_does_not_reach_another_that_is_its_alias(tmp_path: 
         (["steps=["], "command line, steps, line 1, column 2: not YAML"),
         (["sample_per_prompt=3"], "command line: there is no key sample_per_prompt; did you mean samples_per_prompt?"),
         (["optimizer.name=adem"], "command line: optimizer.name: given 'adem'; did you mean 'adam'?"),
-        (["method=dpo"], "command line: there is no method 'dpo'; there are: sft, grpo"),
+        (["method=dpo"], "command line: there is no method 'dpo'; did you mean 'dppo'?"),
         (["data.prompt=x"], "data: prompt: only for rows of a file"),
         (["rewards=[]"], "command line: rewards: given []; it takes list of keys"),
         (["model.path=null"], "model.path is missing (a folder,"),

@@ -12,6 +12,7 @@ import yaml
 from burnish.cli import main
 from burnish.comparing import study
 from burnish.errors import InputError
+from burnish.pipelines import run_pipeline
 from burnish.running.interrupts import InterruptedRunError
 from burnish.running.progress import QuietProgress
 from burnish.studies.comparison import running
@@ -190,13 +191,14 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[str]
     spec, grid = read_study(path), cells(path)
     told: list[str] = []
 
-    def tell(text: str) -> None:
-        told.append(text)
-        if text.startswith("1 of"):
-            raise InterruptedRunError("stopped")
+    class Stopping(QuietProgress):
+        def message(self, text: str) -> None:
+            told.append(text)
+            if text.startswith("1 of"):
+                raise InterruptedRunError("stopped")
 
     with pytest.raises(InterruptedRunError):
-        running.run_cells(spec, grid, running.Places(out, folder / "work"), QuietProgress(), tell)
+        running.run_cells(spec, grid, running.Places(out, folder / "work"), Stopping(), run_pipeline)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         done = study(path, out=out, progress="quiet")

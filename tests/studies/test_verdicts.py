@@ -138,6 +138,8 @@ def test_the_results_hold_curves_ranks_cost_and_what_finals_hide() -> None:
     assert shares_of(spec) == found["shares"] == [0.0, 0.5, 1.0, 1.5, 2.0]
     new = next(r for r in found["rows"] if (r["task"], r["method"]) == ("left", "new"))
     assert new["in"]["curve"] == pytest.approx([0.2, 0.8, 0.5, 0.3, 0.1])
+    low, high = new["in"]["band"]
+    assert low == pytest.approx(new["in"]["curve"]) and high == pytest.approx(low)  # its seeds are all alike
     assert (new["in"]["best"], new["in"]["last"]["mean"], new["in"]["collapsed"]) == (0.8, 0.5, 2)
     assert new["in"]["drawdown"] == pytest.approx(0.7)
     assert new["in"]["gains"] == pytest.approx({"0.5": 0.6, "1": 0.3, "2": -0.1})

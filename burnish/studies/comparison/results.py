@@ -84,7 +84,17 @@ def _scope(spec: StudySpec, own: Sequence[Series], scope: Scope) -> dict[str, An
         "collapsed": sum(each.collapsed for each in found),
         "gains": {share: _mean([each.gains[share] for each in found]) for share in found[0].gains},
         "curve": [_mean(list(values)) for values in zip(*curves, strict=True)],
+        "band": _band(curves),
     }
+
+
+def _band(curves: Sequence[Sequence[float | None]]) -> list[list[float | None]] | None:
+    """The least and the most of the 95 % interval of the mean at each share of the budget; None of fewer than two."""
+    if len(curves) < 2:
+        return None
+    at = [[value for value in values if value is not None] for values in zip(*curves, strict=True)]
+    intervals = [_interval(values) if len(values) == len(curves) else {"low": None, "high": None} for values in at]
+    return [[interval[end] for interval in intervals] for end in ("low", "high")]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
