@@ -105,7 +105,7 @@ def _command(words: list[str]) -> tuple[Any, list[str]]:
 
 def _unfinished(command: Any, rest: list[str]) -> bool:
     """Whether a command is only named, without what it takes."""
-    takes = any(param.param_type_name == "argument" for param in command.params)
+    takes = any(param.param_type_name == "argument" or param.required for param in command.params)
     return not rest and (takes or hasattr(command, "commands"))
 
 
