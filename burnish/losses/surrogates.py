@@ -101,6 +101,7 @@ def divergence_mask(
 
 def coin_kl(logprob: Tensor, other: Tensor) -> Tensor:
     """KL of the coin (p, 1 - p) from (q, 1 - q), of the log-probabilities log p and log q."""
+    logprob, other = logprob.double(), other.double()  # in float32 the least room below 1 is none, and 0 * inf is NaN
     p, rest = logprob.exp(), torch.log1p(-logprob.exp().clamp(max=1 - 1e-12))
     other_rest = torch.log1p(-other.exp().clamp(max=1 - 1e-12))
     return p * (logprob - other) + (1 - p) * (rest - other_rest)

@@ -151,6 +151,11 @@ class GrpoOptions(SurrogateOptions):
                     raise ValueError(f"{key}: unused with advantage {self.advantage}; it is for advantage: group")
         if self._changed("decay") and self.baseline != "moving_average":
             raise ValueError("decay: unused; it is for centre: moving_average")
+        if self.advantage == "multi_reward" and (self.shaping or (self.kl and self.kl_estimator == "k1_reward")):
+            raise ValueError(
+                "advantage: multi_reward weighs the rewards' own components, and would pass over shaping and a KL in "
+                "the reward: take another advantage, or kl_estimator: k2"
+            )
         if (self.advantage == "max_at_k") != (self.k is not None):
             raise ValueError("k belongs to advantage: max_at_k; set both or neither")
         if self.centering is not None and (self.surrogate != "reinforce" or self.old != "sampler"):

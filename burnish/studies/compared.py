@@ -145,6 +145,8 @@ def minimum_lift(
         shared = [task for task in one if task in two and where[task] == value]
         if shared:
             x, y = np.array([one[task] for task in shared]), np.array([two[task] for task in shared])
+            if len(shared) == 1 and not 0 <= min(x[0], y[0]) <= max(x[0], y[0]) <= 1:
+                continue  # one problem whose score has no bounds has no interval
             found[value], problems[value] = paired_interval(x, y, confidence=level, seed=seed)[0], len(shared)
     if not found:
         raise InputError(f"no problem has {metric!r} in both {before.name!r} and {after.name!r}: nothing to compare")

@@ -17,6 +17,7 @@ from burnish.errors import InputError
 from burnish.losses.build import build
 from burnish.losses.reductions import Incidence
 from burnish.losses.spec import CovarianceSpec, PolicyGradientSpec
+from burnish.losses.surrogates import coin_kl
 from tests.losses.flat import LENGTHS, TOKENS, padded, sequences, shown, signals, value_and_gradient
 
 Logs = list[float]
@@ -230,3 +231,8 @@ def test_parts_that_do_not_go_together_are_refused(case: dict[str, Any], message
 def test_a_negative_width_is_refused(key: str) -> None:
     with pytest.raises(ValueError, match=key):
         PolicyGradientSpec.model_validate({key: -0.1})
+
+
+def test_the_divergence_of_coins_is_finite_in_float32_where_a_token_was_certain() -> None:
+    certain, half = torch.tensor([0.0, -1e-8]), torch.tensor([math.log(0.5)] * 2)
+    assert coin_kl(certain, half).tolist() == pytest.approx([math.log(2)] * 2, rel=1e-6)

@@ -123,6 +123,7 @@ def test_one_sample_of_a_prompt_is_enough_where_nothing_is_compared(method: str,
         ({"options": {"surrogate": "gmpo"}}, "gmpo takes ratio: segment or sequence"),
         ({"options": {"segment_tokens": 3}}, "segment_tokens: unused; it is for ratio: segment"),
         ({"options": {"centre": "greedy"}}, "centre: unused with advantage mean"),
+        ({"options": {"advantage": "multi_reward", "kl": 0.1, "kl_estimator": "k1_reward"}}, "would pass over shaping"),
         ({"options": {"decay": 0.5}}, "decay: unused; it is for centre: moving_average"),
         (
             {"options": {"kl": 0.1, "kl_estimator": "k3"}},

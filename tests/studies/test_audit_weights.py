@@ -145,3 +145,12 @@ def test_weights_that_cannot_be_compared_are_refused(run: Path, tmp_path: Path) 
     (tmp_path / "empty").mkdir()
     with pytest.raises(burnish.InputError, match=r"has no .safetensors file"):
         burnish.audit(run, "update", base=tmp_path / "empty")
+
+
+def test_an_update_of_low_rank_is_measured_by_the_directions_that_it_has() -> None:
+    base = np.diag(np.arange(64.0, 0.0, -1.0))
+    first, last = np.zeros((64, 64)), np.zeros((64, 64))
+    first[0, 0], last[63, 63] = 0.1, 0.1
+    assert spectrum(base, first).update_overlap == pytest.approx(1.0)
+    assert spectrum(base, last).update_overlap == pytest.approx(0.0, abs=1e-12)
+    assert spectrum(base, last).smallest_update_angle == pytest.approx(90.0)

@@ -59,7 +59,7 @@ def crossover(
     )
     level = graded(fault=last.high is not None and last.high < 0, look=crossing is not None)
     where = (
-        f"the base model is level or ahead from k = {crossing} on" if crossing else f"no crossover up to k = {samples}"
+        f"the base model is level or ahead first at k = {crossing}" if crossing else f"no crossover up to k = {samples}"
     )
     says = (
         f"pass@1 {table[1][0].mean():.3f} -> {table[1][1].mean():.3f}, pass@{samples} "
