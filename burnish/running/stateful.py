@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 class Stateful(Protocol):
     """What is checkpointed: its state is JSON values that `load` takes up again."""
 
-    def state(self) -> dict[str, Any]: ...
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps, as JSON values."""
+        ...
 
-    def load(self, state: dict[str, Any]) -> None: ...
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        ...
 
 
 def stateful(parts: Parts) -> dict[str, Stateful]:

@@ -54,10 +54,19 @@ class MismatchedEngine(LocalEngine):
         return version
 
     async def sample(
-        self, prompt: Sequence[int], params: SamplingParams, *, n: int = 1, seed: int, task: int, sample: int = 0
+        self,
+        prompt: Sequence[int],
+        params: SamplingParams,
+        *,
+        n: int = 1,
+        seed: int,
+        task: int,
+        sample: int = 0,
+        keep: bool = True,
     ) -> list[Completion]:
         """See Sampler; at the spec's multiple of the temperature."""
-        return await super().sample(prompt, self._heated(params), n=n, seed=seed, task=task, sample=sample)
+        heated = self._heated(params)
+        return await super().sample(prompt, heated, n=n, seed=seed, task=task, sample=sample, keep=keep)
 
     async def extend(
         self,

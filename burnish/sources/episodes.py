@@ -261,7 +261,7 @@ class _Attempts:
         params = setting.context.params
         if stage.limits.tokens is not None:
             params = replace(params, max_tokens=min(params.max_tokens, stage.limits.tokens))
-        completions = await speech.begin(params, len(chosen))
+        completions = await speech.begin(params, len(chosen), keep=stage.limits.turns > 1)
         setting.context.ledger.add(setting.context.role, "rollouts", len(chosen))
         courses = []
         for begun, completion in zip(chosen.values(), completions, strict=True):

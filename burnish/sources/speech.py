@@ -156,12 +156,12 @@ class Speech:
             self.extensions[key] = replace(found, added=_observed(found))
         return self.extensions[key]
 
-    async def begin(self, params: SamplingParams, n: int) -> list[Completion]:
-        """The first turns of n attempts, whose numbers follow each other from this one's."""
+    async def begin(self, params: SamplingParams, n: int, *, keep: bool = True) -> list[Completion]:
+        """The first turns of n attempts, whose numbers follow each other from this one's. `keep`: others may follow."""
         context = self.setting.context
         with context.ledger.timed(context.role):
             found = await context.sampler.sample(
-                self.path, params, n=n, seed=context.seed, task=self.task, sample=self.number
+                self.path, params, n=n, seed=context.seed, task=self.task, sample=self.number, keep=keep
             )
         count_turn(context, found)
         return found

@@ -109,7 +109,8 @@ def test_the_recipe_of_a_preset_runs_for_a_few_steps(method: str, tmp_path: Path
 
 @pytest.mark.parametrize("method", ["reinforce++", "remax"])
 def test_one_sample_of_a_prompt_is_enough_where_nothing_is_compared(method: str, tmp_path: Path) -> None:
-    burnish.train(recipe_of(method, samples_per_prompt=1), out=tmp_path / "run", progress=QuietProgress())
+    run = burnish.train(recipe_of(method, samples_per_prompt=1), out=tmp_path / "run", progress=QuietProgress())
+    assert run.summary["optimizer_steps"] == 2
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -48,7 +49,7 @@ def sound_or_refused(row: str, columns: Mapping[str, Any]) -> Iterator[None]:
 _WORKED = "worked"
 
 
-class Keyed:
+class Keyed(ABC):
     """Base of the built-in verifiers. A subclass has `_key`, and scores the texts that are left to it."""
 
     calls: Quantity | None = None
@@ -61,13 +62,13 @@ class Keyed:
         self._missing_in_a_row = 0
         self._last = ""
 
+    @abstractmethod
     def _key(self, row: str, columns: Mapping[str, Any]) -> Any:
         """What the row says about the right answer, as JSON. Raises InputError when it does not."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _scores(self, row: str, key: Any, texts: list[str]) -> list[Score]:
         """One score for each text; none of them is too long."""
-        raise NotImplementedError
 
     def check(self, tasks: Sequence[Task]) -> None:
         """Raises InputError when a task lacks what the reward compares with."""

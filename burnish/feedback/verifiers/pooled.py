@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,9 +49,9 @@ class Pooled(Keyed):
             need(self.library, f"the {self.spec.kind} reward")
         super().check(tasks)
 
+    @abstractmethod
     def _argument(self, key: Any, text: str) -> dict[str, Any]:
         """What the check is given for one text."""
-        raise NotImplementedError
 
     async def _scores(self, row: str, key: Any, texts: list[str]) -> list[Score]:
         arguments = [self._argument(key, text) for text in texts]
