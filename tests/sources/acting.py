@@ -39,6 +39,7 @@ class ScriptedSampler:
 
     def __init__(self, script: Script, tokenizer: Any = TOKENIZER, sessions: bool = True) -> None:
         self.script, self.tokenizer, self.sessions = script, tokenizer, sessions
+        self.keeps: list[bool] = []
         self.seen: list[list[int]] = []
         """Every whole sequence of ids, prompt and completion, in the order in which they ended."""
         self.asked: list[dict[str, Any]] = []
@@ -55,8 +56,9 @@ class ScriptedSampler:
         seed: int,
         task: int,
         sample: int = 0,
-        **_: Any,
+        keep: bool = True,
     ) -> list[Completion]:
+        self.keeps.append(keep)
         turns = 0 if self.sessions else list(prompt).count(self.tokenizer.eos_token_id)
         return await self._turn(list(prompt), turns, params, n, seed, task, sample)
 

@@ -93,17 +93,27 @@ class Rank:
         return [math.nan if c in lost else float(sorted(completions).index(c)) for c in completions]
 
 
-def judged(rewards: list[Any], n: int = 4, outside: Outside | None = None, refills: int = 2) -> Group:
+def judged(
+    rewards: list[Any], n: int = 4, outside: Outside | None = None, refills: int = 2, keeps: list[bool] | None = None
+) -> Group:
     """Of n attempts the one with number i says the i-th letter; those of the refills say w, x, y, z, then w again."""
 
     def script(before: str, number: int, turn: int) -> str:
         return "abcd"[number] if number < 4 else "wxyz"[number % 4]
 
     feedback = build(FeedbackSpec.model_validate({"rewards": rewards}), outside=outside)
-    context = Context(ScriptedSampler(script), FORMAT, SamplingParams(8, stop_ids=FORMAT.stop_ids), 0, Ledger())
+    sampler = ScriptedSampler(script)
+    sampler.keeps = sampler.keeps if keeps is None else keeps
+    context = Context(sampler, FORMAT, SamplingParams(8, stop_ids=FORMAT.stop_ids), 0, Ledger())
     setting = Setting(context, lambda ids: str(TOKENIZER.decode(list(ids), skip_special_tokens=True)))
     task = Task(messages=({"role": "user", "content": "q"},), answer="a", columns={"answer": "a"})
     return asyncio.run(attempts(single_turns(feedback, setting, refills), task, n))
+
+
+def test_the_only_turn_of_an_attempt_asks_for_no_session() -> None:
+    keeps: list[bool] = []
+    judged([{"kind": "exact"}], keeps=keeps)
+    assert keeps and not any(keeps)
 
 
 def test_a_function_that_compares_sees_the_whole_group_again_after_a_refill() -> None:
